@@ -1,0 +1,2 @@
+//! The `potluck` command.
+fn main() {}
