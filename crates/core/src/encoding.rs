@@ -1,1 +1,313 @@
-//! encoding
+//! From raw values to small integers, and the ball that bounds one subject's row.
+//!
+//! A numeric column with public bounds becomes one integer in −Q..=Q; a categorical column with public
+//! levels becomes 0/Q indicators. All later sums are sums of these integers, so they are exact: they do
+//! not depend on row order, threads, batch size or the engine that computed them.
+
+use thiserror::Error;
+
+/// Resolution of the encoding: an encoded value of `Q` stands for 1. A constant of the file format.
+pub const Q: i32 = 1 << 14;
+
+/// The level code of a missing categorical value.
+pub const MISSING_LEVEL: u32 = u32::MAX;
+
+/// Largest squared row norm, in units of 1/Q², for which [`Ball::project`] is proved exact.
+pub const MAX_NORM_SQUARED: u64 = (1 << 50) - 1;
+
+/// Why a public encoding parameter is not usable.
+#[derive(Debug, Error, PartialEq)]
+pub enum EncodingError {
+    /// The bounds do not span an interval.
+    #[error(
+        "bounds must be finite numbers with lo < hi, at most 1e300 in size; choose the range the column is known to have"
+    )]
+    Bounds,
+    /// Fewer than two levels.
+    #[error("a categorical column needs at least two levels")]
+    Levels,
+    /// The radius is not positive or too large.
+    #[error("a row norm must be positive and below 2048; lower clip_norm or give the party fewer columns")]
+    Norm,
+}
+
+/// Public bounds of a numeric column; values outside are clamped to them.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Bounds {
+    lo: f64,
+    hi: f64,
+}
+
+impl Bounds {
+    /// Bounds with `lo < hi`, both finite.
+    pub fn new(lo: f64, hi: f64) -> Result<Self, EncodingError> {
+        let bounds = Self { lo, hi };
+        let usable = lo.is_finite()
+            && hi.is_finite()
+            && lo.abs() <= 1e300
+            && hi.abs() <= 1e300
+            && lo < hi
+            && bounds.half_width() > 0.0;
+        usable.then_some(bounds).ok_or(EncodingError::Bounds)
+    }
+
+    /// Lower bound.
+    pub fn lo(self) -> f64 {
+        self.lo
+    }
+
+    /// Upper bound.
+    pub fn hi(self) -> f64 {
+        self.hi
+    }
+
+    /// The value that is encoded as 0.
+    pub fn midpoint(self) -> f64 {
+        f64::midpoint(self.lo, self.hi)
+    }
+
+    /// The distance from the midpoint that is encoded as ±Q.
+    pub fn half_width(self) -> f64 {
+        (self.hi - self.lo) / 2.0
+    }
+
+    /// The integer for one value: 0 for NaN and ±inf (missing), else the clamped value scaled to ±Q.
+    ///
+    /// The order of operations is part of the format, so that every engine gets the same integer.
+    ///
+    /// # Privacy
+    /// |result| ≤ Q for every input (docs/PRIVACY.md#encoding).
+    pub fn encode(self, value: f64) -> i32 {
+        if !value.is_finite() {
+            return 0;
+        }
+        let clamped = value.clamp(self.lo, self.hi);
+        let scaled = ((clamped - self.midpoint()) / self.half_width()) * f64::from(Q);
+        round_half_away(scaled).clamp(-Q, Q)
+    }
+}
+
+/// sign(y)·floor(|y| + 0.5). Spelled out because `round` differs between engines.
+fn round_half_away(y: f64) -> i32 {
+    let magnitude = (y.abs() + 0.5).floor() as i32;
+    if y < 0.0 { -magnitude } else { magnitude }
+}
+
+/// Number of public levels of a categorical column: at least two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LevelCount(u32);
+
+impl LevelCount {
+    /// A level count of at least two.
+    pub fn new(count: usize) -> Result<Self, EncodingError> {
+        match u32::try_from(count) {
+            Ok(count) if count >= 2 && count < MISSING_LEVEL => Ok(Self(count)),
+            _ => Err(EncodingError::Levels),
+        }
+    }
+
+    /// How many levels there are.
+    pub fn get(self) -> usize {
+        self.0 as usize
+    }
+
+    /// How many encoded columns they take: one if there are two levels, else one a level.
+    pub fn width(self) -> usize {
+        if self.0 == 2 { 1 } else { self.get() }
+    }
+
+    /// The first level that has an encoded column of its own.
+    pub fn first_encoded(self) -> usize {
+        self.get() - self.width()
+    }
+}
+
+/// How one raw column becomes encoded columns.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Encoder {
+    /// One encoded column in −Q..=Q.
+    Numeric(Bounds),
+    /// Indicators: 0 or Q, at most one of them Q.
+    Categorical(LevelCount),
+}
+
+impl Encoder {
+    /// Number of encoded columns.
+    pub fn width(self) -> usize {
+        match self {
+            Self::Numeric(_) => 1,
+            Self::Categorical(levels) => levels.width(),
+        }
+    }
+}
+
+/// Encodes a batch of numeric values into column `column` of the row-major matrix `rows`.
+pub fn encode_numbers(bounds: Bounds, values: &[f64], rows: &mut [i32], width: usize, column: usize) {
+    for (row, &value) in rows.chunks_exact_mut(width).zip(values) {
+        row[column] = bounds.encode(value);
+    }
+}
+
+/// Encodes a batch of level codes into the columns from `column` on of the row-major matrix `rows`.
+///
+/// A code that is not a level ([`MISSING_LEVEL`]) sets no indicator.
+///
+/// # Privacy
+/// At most one of the column's entries is Q, the others are 0 (docs/PRIVACY.md#encoding).
+pub fn encode_levels(levels: LevelCount, codes: &[u32], rows: &mut [i32], width: usize, column: usize) {
+    let first = levels.first_encoded();
+    for (row, &code) in rows.chunks_exact_mut(width).zip(codes) {
+        let entries = &mut row[column..column + levels.width()];
+        entries.fill(0);
+        let code = code as usize;
+        if code >= first && code < levels.get() {
+            entries[code - first] = Q;
+        }
+    }
+}
+
+/// The ball that holds every subject's encoded row: Σq² ≤ C.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ball {
+    norm_squared: u64,
+}
+
+impl Ball {
+    /// The ball with squared radius `norm_squared` in units of 1/Q².
+    pub fn new(norm_squared: u64) -> Result<Self, EncodingError> {
+        if norm_squared == 0 || norm_squared > MAX_NORM_SQUARED {
+            return Err(EncodingError::Norm);
+        }
+        Ok(Self { norm_squared })
+    }
+
+    /// The ball that no row of `columns` numeric or categorical columns can leave: R² = `columns`.
+    pub fn of_columns(columns: usize) -> Result<Self, EncodingError> {
+        let squared = (columns as u64).checked_mul(u64::from(Q.unsigned_abs()).pow(2));
+        Self::new(squared.ok_or(EncodingError::Norm)?)
+    }
+
+    /// The ball of radius `radius` in units of encoded values; C = ⌊(QR)²⌋ as computed is what counts from here on.
+    pub fn of_radius(radius: f64) -> Result<Self, EncodingError> {
+        let scaled = radius * f64::from(Q);
+        let squared = (scaled * scaled).floor();
+        if !(radius > 0.0 && squared >= 1.0 && squared <= MAX_NORM_SQUARED as f64) {
+            return Err(EncodingError::Norm);
+        }
+        Self::new(squared as u64)
+    }
+
+    /// C: the squared radius in units of 1/Q².
+    pub fn norm_squared(self) -> u64 {
+        self.norm_squared
+    }
+
+    /// Shrinks a row towards 0 until it lies in the ball; leaves a row that does.
+    ///
+    /// # Privacy
+    /// Afterwards Σq² ≤ C exactly, for every input with |q| ≤ 2²⁰ and at most 2²⁰ entries
+    /// (docs/PRIVACY.md#ball).
+    pub fn project(self, row: &mut [i32]) {
+        let norm_squared: u64 = row.iter().map(|&q| u64::from(q.unsigned_abs()).pow(2)).sum();
+        if norm_squared > self.norm_squared {
+            let factor = (self.norm_squared as f64 / norm_squared as f64).sqrt();
+            for q in row {
+                *q = (f64::from(*q) * factor) as i32; // `as` truncates towards 0
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn norm_squared(row: &[i32]) -> u64 {
+        row.iter().map(|&q| u64::from(q.unsigned_abs()).pow(2)).sum()
+    }
+
+    #[test]
+    fn bounds_encode_to_the_grid() {
+        let bounds = Bounds::new(18.0, 100.0).unwrap();
+        assert_eq!(bounds.encode(18.0), -Q);
+        assert_eq!(bounds.encode(100.0), Q);
+        assert_eq!(bounds.encode(59.0), 0);
+        assert_eq!(bounds.encode(-1e308), -Q);
+        assert_eq!(bounds.encode(1e308), Q);
+        for missing in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
+            assert_eq!(bounds.encode(missing), 0);
+        }
+    }
+
+    #[test]
+    fn halves_round_away_from_zero() {
+        let half_step = Bounds::new(-f64::from(Q), f64::from(Q)).unwrap();
+        assert_eq!(half_step.encode(0.5), 1);
+        assert_eq!(half_step.encode(-0.5), -1);
+        assert_eq!(half_step.encode(1.49), 1);
+        assert_eq!(half_step.encode(-0.0), 0);
+    }
+
+    #[test]
+    fn unusable_bounds_are_refused() {
+        for (lo, hi) in
+            [(1.0, 1.0), (2.0, 1.0), (f64::NAN, 1.0), (0.0, f64::INFINITY), (-1e308, 1e308), (0.0, 5e-324)]
+        {
+            assert_eq!(Bounds::new(lo, hi), Err(EncodingError::Bounds), "{lo} {hi}");
+        }
+    }
+
+    #[test]
+    fn two_levels_take_one_column_and_more_take_one_each() {
+        let mut rows = vec![7; 8];
+        encode_levels(LevelCount::new(2).unwrap(), &[0, 1, MISSING_LEVEL, 2], &mut rows, 2, 1);
+        assert_eq!(rows, [7, 0, 7, Q, 7, 0, 7, 0]);
+        let mut rows = vec![7; 9];
+        encode_levels(LevelCount::new(3).unwrap(), &[0, 2, MISSING_LEVEL], &mut rows, 3, 0);
+        assert_eq!(rows, [Q, 0, 0, 0, 0, Q, 0, 0, 0]);
+        assert_eq!(LevelCount::new(1), Err(EncodingError::Levels));
+    }
+
+    #[test]
+    fn ball_radii_follow_the_columns() {
+        assert_eq!(Ball::of_columns(3).unwrap().norm_squared(), 3 << 28);
+        assert_eq!(Ball::of_radius(1.0).unwrap().norm_squared(), 1 << 28);
+        for radius in [0.0, -1.0, f64::NAN, 1e-9, 4096.0] {
+            assert_eq!(Ball::of_radius(radius), Err(EncodingError::Norm), "{radius}");
+        }
+        assert_eq!(Ball::of_columns(1 << 23), Err(EncodingError::Norm));
+    }
+
+    proptest! {
+        #[test]
+        fn encoded_numbers_stay_on_the_grid(lo in -1e12f64..1e12, width in 1e-6f64..1e12, value: f64) {
+            let bounds = Bounds::new(lo, lo + width).unwrap();
+            prop_assert!((-Q..=Q).contains(&bounds.encode(value)));
+        }
+
+        #[test]
+        fn encoding_is_monotone(lo in -1e6f64..1e6, width in 1e-3f64..1e6, a in -2e6f64..2e6, b in -2e6f64..2e6) {
+            let bounds = Bounds::new(lo, lo + width).unwrap();
+            prop_assert!(bounds.encode(a.min(b)) <= bounds.encode(a.max(b)));
+        }
+
+        #[test]
+        fn no_row_leaves_the_ball(mut row in prop::collection::vec(-(64 * Q)..=64 * Q, 1..40), c in 1u64..MAX_NORM_SQUARED) {
+            let before = row.clone();
+            Ball::new(c).unwrap().project(&mut row);
+            prop_assert!(norm_squared(&row) <= c);
+            prop_assert!(norm_squared(&before) > c || row == before);
+        }
+
+        /// Rows just outside the ball are where rounding could go wrong.
+        #[test]
+        fn rows_just_outside_are_pulled_in(row in prop::collection::vec(-(64 * Q)..=64 * Q, 1..40), below in 1u64..3) {
+            let norm = norm_squared(&row);
+            prop_assume!(norm > below);
+            let mut projected = row.clone();
+            Ball::new(norm - below).unwrap().project(&mut projected);
+            prop_assert!(norm_squared(&projected) <= norm - below);
+        }
+    }
+}

@@ -1,1 +1,125 @@
-//! mixing
+//! The public k × n matrix that mixes subjects, derived from subject ids and the study's mixing key.
+//!
+//! A subject's column of the matrix comes from SHA-256(hex(key) ‖ ":" ‖ id), so parties need no common row
+//! order and no alignment round: the same person gets the same signs everywhere. Every privacy guarantee
+//! holds for any fixed matrix, so nothing here is secret.
+
+use std::fmt;
+
+use rand_chacha::ChaCha12Rng;
+use rand_core::{Rng, SeedableRng};
+use sha2::{Digest, Sha256};
+use thiserror::Error;
+
+/// The key text is not 64 hexadecimal digits.
+#[derive(Debug, Error, PartialEq, Eq)]
+#[error("a mixing key is 64 lowercase hexadecimal digits; run `potluck study seal` to make one")]
+pub struct InvalidKey;
+
+/// Which matrix mixes the subjects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mixing {
+    /// The identity: every subject keeps a row of its own, k = n.
+    Identity,
+    /// Every entry is a fair ±1: the paper's B.
+    Bernoulli,
+    /// One ±1 in each column, in a random row.
+    Sparse,
+}
+
+impl Mixing {
+    /// w: the squared norm of every column of the matrix.
+    pub fn column_norm_squared(self, k: u64) -> u64 {
+        match self {
+            Self::Identity | Self::Sparse => 1,
+            Self::Bernoulli => k,
+        }
+    }
+}
+
+/// The 32 public bytes that, with the subject ids, determine the mixing matrix of a study.
+#[derive(Clone)]
+pub struct MixingKey {
+    bytes: [u8; 32],
+    /// SHA-256 after hex(key) and ":"; each subject continues from here.
+    prefix: Sha256,
+}
+
+impl MixingKey {
+    /// The key made of these bytes.
+    pub fn new(bytes: [u8; 32]) -> Self {
+        let mut prefix = Sha256::new_with_prefix(hex::encode(bytes));
+        prefix.update(b":");
+        Self { bytes, prefix }
+    }
+
+    /// Reads 64 lowercase hexadecimal digits.
+    pub fn from_hex(text: &str) -> Result<Self, InvalidKey> {
+        let mut bytes = [0; 32];
+        hex::decode_to_slice(text, &mut bytes).map_err(|_| InvalidKey)?;
+        if text.bytes().any(|digit| digit.is_ascii_uppercase()) {
+            return Err(InvalidKey);
+        }
+        Ok(Self::new(bytes))
+    }
+
+    /// 64 lowercase hexadecimal digits.
+    pub fn to_hex(&self) -> String {
+        hex::encode(self.bytes)
+    }
+
+    /// The digest that stands for the subject whose id is `id` (UTF-8 text).
+    pub fn subject(&self, id: &[u8]) -> SubjectDigest {
+        let mut hash = self.prefix.clone();
+        hash.update(id);
+        SubjectDigest(hash.finalize().into())
+    }
+}
+
+impl PartialEq for MixingKey {
+    fn eq(&self, other: &Self) -> bool {
+        self.bytes == other.bytes
+    }
+}
+
+impl fmt::Debug for MixingKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("MixingKey").field(&self.to_hex()).finish()
+    }
+}
+
+/// What stands for a subject in mixing and in the search for duplicates.
+///
+/// It has no `Debug`: whoever knows the key and guesses an id can recognise it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SubjectDigest([u8; 32]);
+
+impl SubjectDigest {
+    /// The row and the sign of the subject's only entry in the sparse matrix with `k` rows.
+    pub fn sparse_entry(&self, k: u64) -> (u64, i64) {
+        let [a, b, c, d, e, f, g, h, ..] = self.0;
+        let head = u64::from_be_bytes([a, b, c, d, e, f, g, h]);
+        // The first 15 hexadecimal digits choose the row, the 16th the sign.
+        ((head >> 4) % k, if head & 0xf < 8 { 1 } else { -1 })
+    }
+
+    /// Fills `words` with the subject's column of the Bernoulli matrix: bit i (little-endian) is row i, 1 for +1.
+    pub fn bernoulli_signs(&self, words: &mut [u64]) {
+        let mut stream = ChaCha12Rng::from_seed(self.0);
+        for word in words {
+            *word = stream.next_u64();
+        }
+    }
+
+    /// 16 bytes that tell subjects apart.
+    pub fn fingerprint(&self) -> u128 {
+        let mut half = [0; 16];
+        half.copy_from_slice(&self.0[16..]);
+        u128::from_be_bytes(half)
+    }
+
+    /// The digest as lowercase hexadecimal.
+    pub fn to_hex(&self) -> String {
+        hex::encode(self.0)
+    }
+}
