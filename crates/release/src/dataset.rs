@@ -1,0 +1,157 @@
+//! The public dataset: the releases of a study laid side by side.
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::columns::Columns;
+use crate::files::{Audience, Existing, write_file};
+use crate::release::{Release, ReleaseRecord, split_manifest};
+use crate::signing::PublicKey;
+use crate::study::Study;
+use crate::{Error, FORMAT, SOFTWARE};
+
+const KIND: &str = "dataset";
+
+/// Whether a public dataset may lack some parties of its study.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Completeness {
+    /// Every party must be there.
+    All,
+    /// Those present are enough.
+    Partial,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct DatasetRecord {
+    releases: Vec<ReleaseRecord>,
+    software: String,
+    content_hash: String,
+}
+
+impl DatasetRecord {
+    fn manifest(&self, study: &Study, sealed: bool) -> Value {
+        let mut manifest = serde_json::to_value(self).expect("a record is plain data");
+        let fields = manifest.as_object_mut().expect("a record is a JSON object");
+        fields.insert("potluck".into(), KIND.into());
+        fields.insert("format".into(), FORMAT.into());
+        fields.insert("study_id".into(), study.id().into());
+        fields.insert("study".into(), study.to_json());
+        if !sealed {
+            fields.remove("content_hash");
+        }
+        manifest
+    }
+}
+
+/// All releases of a study, joined. Verified: each release in it still matches its own hash and signature.
+#[derive(Clone, Debug)]
+pub struct PublicDataset {
+    study: Study,
+    record: DatasetRecord,
+    columns: Columns,
+    signers: Vec<Option<PublicKey>>,
+}
+
+impl PublicDataset {
+    /// Joins releases of one study, in the study's order of parties.
+    pub fn join(study: &Study, releases: &[Release], completeness: Completeness) -> Result<Self, Error> {
+        for release in releases {
+            if release.study().id() != study.id() {
+                return Err(Error::Join(format!(
+                    "the release of {:?} belongs to another study ({}); releases of different studies do not mix the same way",
+                    release.party(),
+                    release.study().definition().name(),
+                )));
+            }
+        }
+        let mut chosen = Vec::new();
+        let mut absent = Vec::new();
+        for party in study.definition().parties() {
+            let mut of_party = releases.iter().filter(|release| release.party() == party.name());
+            match (of_party.next(), of_party.next()) {
+                (Some(release), None) => chosen.push(release),
+                (None, _) => absent.push(party.name()),
+                (Some(_), Some(_)) => {
+                    return Err(Error::Join(format!(
+                        "there are two releases of {:?}; a party releases once: keep the one it published",
+                        party.name()
+                    )));
+                }
+            }
+        }
+        if chosen.is_empty() {
+            return Err(Error::Join("there is no release; name at least one release file".to_owned()));
+        }
+        if completeness == Completeness::All && !absent.is_empty() {
+            return Err(Error::Join(format!(
+                "the release of {} is missing; add it, or join what there is with --partial",
+                absent.join(" and of ")
+            )));
+        }
+        let mut columns = Columns::new(Vec::new(), Vec::new());
+        for release in &chosen {
+            columns.extend(release.columns());
+        }
+        let mut record = DatasetRecord {
+            releases: chosen.iter().map(|release| release.record().clone()).collect(),
+            software: SOFTWARE.to_owned(),
+            content_hash: String::new(),
+        };
+        record.content_hash = hex::encode(columns.content_hash(&record.manifest(study, false)));
+        let signers = chosen.iter().map(|release| release.signer().cloned()).collect();
+        Ok(Self { study: study.clone(), record, columns, signers })
+    }
+
+    /// Reads a public dataset and verifies it and every release in it.
+    pub fn read(path: &Path) -> Result<Self, Error> {
+        let (columns, mut manifest) = Columns::read(path, KIND)?;
+        let (study, record): (Study, DatasetRecord) = split_manifest(&mut manifest, path)?;
+        let mut names = Vec::new();
+        let mut signers = Vec::new();
+        for release in &record.releases {
+            let own = study.definition().party(&release.party)?.encoded_names();
+            let part = columns
+                .select(&own)
+                .ok_or_else(|| Error::tampered(path, "a column of a party is missing"))?;
+            signers.push(release.verify(&study, &part, path)?);
+            names.extend(own);
+        }
+        if columns.names() != names || names.is_empty() {
+            return Err(Error::tampered(path, "its columns are not those of its releases"));
+        }
+        if hex::encode(columns.content_hash(&record.manifest(&study, false))) != record.content_hash {
+            return Err(Error::tampered(path, "the content does not match its hash"));
+        }
+        Ok(Self { study, record, columns, signers })
+    }
+
+    /// Writes the file.
+    pub fn write(&self, path: &Path, existing: Existing) -> Result<(), Error> {
+        let bytes = self.columns.to_parquet(&self.record.manifest(&self.study, true));
+        write_file(path, &bytes, existing, Audience::Public)
+    }
+
+    /// The study it belongs to.
+    pub fn study(&self) -> &Study {
+        &self.study
+    }
+
+    /// The published columns of all parties.
+    pub fn columns(&self) -> &Columns {
+        &self.columns
+    }
+
+    /// The parties whose releases are in it, each with the key of its valid signature, if it is signed.
+    pub fn parties(&self) -> impl Iterator<Item = (&str, Option<&PublicKey>)> {
+        let names = self.record.releases.iter().map(|release| release.party.as_str());
+        names.zip(self.signers.iter().map(Option::as_ref))
+    }
+
+    /// SHA-256 over the logical content, in hexadecimal.
+    pub fn content_hash(&self) -> &str {
+        &self.record.content_hash
+    }
+}

@@ -1,0 +1,166 @@
+//! What can go wrong with a published thing, and what to do about it.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use potluck_core::accounting::{BudgetError, SigmaError};
+use potluck_core::encoding::EncodingError;
+use potluck_core::learn::LearnError;
+use thiserror::Error;
+
+/// Whose fault an error is; the command turns it into an exit code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// The input is not usable as it is.
+    Input,
+    /// Something was changed, cut short or signed by somebody else.
+    Integrity,
+    /// The budget does not allow it.
+    Budget,
+}
+
+/// An error about a study, release, public dataset or model.
+#[derive(Debug, Error)]
+pub enum Error {
+    /// A file could not be read.
+    #[error("cannot read {path}: {source}; check that the file exists and that you may read it")]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// A file could not be written.
+    #[error("cannot write {path}: {source}; check the folder, its permissions and the free space, then run it again")]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// The study file is not TOML in the study's form.
+    #[error("the study is not in the expected form: {detail}\nsee docs/FORMAT.md, or start from `potluck study new`")]
+    StudySyntax {
+        /// What the TOML reader said, with its position.
+        detail: String,
+    },
+    /// The study says something that cannot be.
+    #[error("study: {place}: {problem}")]
+    Study {
+        /// Which part of the study.
+        place: String,
+        /// What is wrong and what to do.
+        problem: String,
+    },
+    /// The study has no seal.
+    #[error("the study is not sealed; run `potluck study seal` and give the sealed file to every party")]
+    NotSealed,
+    /// The study was sealed before.
+    #[error("the study is sealed already; to change it, remove the [sealed] section and seal it again as a new study")]
+    AlreadySealed,
+    /// The seal does not follow from the study.
+    #[error(
+        "the study's seal is wrong: {what} does not follow from the rest of the study; it was edited after sealing: get the original file, or remove [sealed] and seal it as a new study"
+    )]
+    Seal {
+        /// The number that is wrong.
+        what: String,
+    },
+    /// No such party.
+    #[error("the study has no party {party:?}; its parties are {known}")]
+    UnknownParty {
+        /// The name asked for.
+        party: String,
+        /// The names there are.
+        known: String,
+    },
+    /// No such column.
+    #[error("the public dataset has no column {column:?}; its columns are {known}")]
+    UnknownColumn {
+        /// The name asked for.
+        column: String,
+        /// The names there are.
+        known: String,
+    },
+    /// A label or feature list that makes no regression.
+    #[error("{0}")]
+    Regression(String),
+    /// Not a file of ours.
+    #[error("{path} is not a potluck {expected}: {detail}")]
+    NotOurs {
+        /// The file.
+        path: PathBuf,
+        /// What was expected.
+        expected: &'static str,
+        /// What was found.
+        detail: String,
+    },
+    /// Written by a later version.
+    #[error("{path} has format {found}, this potluck reads format {known}; use the version that wrote it")]
+    Format {
+        /// The file.
+        path: PathBuf,
+        /// Its format.
+        found: u64,
+        /// Ours.
+        known: u32,
+    },
+    /// The content is not what its hash or signature says.
+    #[error("{path} fails verification: {what}; get the file again from whoever published it")]
+    Tampered {
+        /// The file.
+        path: PathBuf,
+        /// What does not agree.
+        what: String,
+    },
+    /// Releases that do not belong together.
+    #[error("cannot join: {0}")]
+    Join(String),
+    /// A key file that cannot be used.
+    #[error("{path} is not a usable key: {detail}")]
+    Key {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        detail: String,
+    },
+    /// A budget that cannot be had.
+    #[error("privacy: {0}")]
+    Budget(#[from] BudgetError),
+    /// Noise that cannot be had.
+    #[error("privacy: {0}")]
+    Noise(#[from] SigmaError),
+    /// The regression could not be computed.
+    #[error("{0}")]
+    Learn(#[from] LearnError),
+}
+
+impl Error {
+    /// Whose fault it is.
+    pub fn fault(&self) -> Fault {
+        match self {
+            Self::Seal { .. } | Self::Tampered { .. } => Fault::Integrity,
+            _ => Fault::Input,
+        }
+    }
+
+    pub(crate) fn read(path: &Path, source: io::Error) -> Self {
+        Self::Read { path: path.to_owned(), source }
+    }
+
+    pub(crate) fn write(path: &Path, source: io::Error) -> Self {
+        Self::Write { path: path.to_owned(), source }
+    }
+
+    pub(crate) fn study(place: impl Into<String>, problem: impl Into<String>) -> Self {
+        Self::Study { place: place.into(), problem: problem.into() }
+    }
+
+    pub(crate) fn encoding(place: impl Into<String>) -> impl FnOnce(EncodingError) -> Self {
+        |error| Self::Study { place: place.into(), problem: error.to_string() }
+    }
+
+    pub(crate) fn tampered(path: &Path, what: impl Into<String>) -> Self {
+        Self::Tampered { path: path.to_owned(), what: what.into() }
+    }
+}

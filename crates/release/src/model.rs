@@ -1,0 +1,231 @@
+//! A fitted regression as a file: coefficients in original units, their uncertainty, and what was used.
+
+use std::fs;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use crate::files::{Audience, Existing, write_file};
+use crate::{Error, FORMAT};
+
+/// How coefficients are learned from a public dataset.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Learner {
+    /// Least squares on the released rows: RMGM-OLS on rmgm releases, BGM-OLS on dgm releases.
+    Ols,
+    /// Least squares with the known noise variance subtracted: DGM-OLS on dgm releases.
+    Debiased,
+}
+
+impl Learner {
+    /// Its name on the command line and in files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Ols => "ols",
+            Self::Debiased => "debiased",
+        }
+    }
+}
+
+/// What a coefficient belongs to.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase", deny_unknown_fields)]
+pub enum Term {
+    /// A numeric column; inputs are clamped to its bounds.
+    Numeric {
+        /// The column.
+        column: String,
+        /// Lower bound.
+        lo: f64,
+        /// Upper bound.
+        hi: f64,
+    },
+    /// One level of a categorical column: 1 if the column has it, else 0.
+    Level {
+        /// The column.
+        column: String,
+        /// The level.
+        level: String,
+    },
+}
+
+impl Term {
+    /// The column it comes from.
+    pub fn column(&self) -> &str {
+        match self {
+            Self::Numeric { column, .. } | Self::Level { column, .. } => column,
+        }
+    }
+
+    /// Name of its encoded column.
+    pub fn name(&self) -> String {
+        match self {
+            Self::Numeric { column, .. } => column.clone(),
+            Self::Level { column, level } => format!("{column}={level}"),
+        }
+    }
+
+    /// The range of its values.
+    pub fn range(&self) -> (f64, f64) {
+        match self {
+            Self::Numeric { lo, hi, .. } => (*lo, *hi),
+            Self::Level { .. } => (0.0, 1.0),
+        }
+    }
+}
+
+/// An estimate with its interval.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Estimate {
+    /// The estimate, in original units.
+    pub estimate: f64,
+    /// Its standard error.
+    pub standard_error: f64,
+    /// Lower end of the interval.
+    pub low: f64,
+    /// Upper end of the interval.
+    pub high: f64,
+}
+
+/// The coefficient of one feature.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Coefficient {
+    /// The feature.
+    pub term: Term,
+    /// The party that released it.
+    pub party: String,
+    /// Unit of the feature, for people.
+    pub unit: Option<String>,
+    /// Change of the label per unit of the feature.
+    pub value: Estimate,
+    /// The coefficient in encoded units: comparable between features.
+    pub encoded: Estimate,
+    /// Part of the feature's released variance that is privacy noise.
+    pub noise_share: f64,
+}
+
+/// Whether the fit can be relied upon.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Diagnostics {
+    /// Number of subjects.
+    pub rows: u64,
+    /// Number of released rows.
+    pub released_rows: u64,
+    /// Degrees of freedom of the intervals.
+    pub degrees: u64,
+    /// Smallest eigenvalue of the moment matrix.
+    pub smallest_eigenvalue: f64,
+    /// Its standard error.
+    pub smallest_eigenvalue_error: f64,
+    /// Smallest eigenvalue in absolute value.
+    pub smallest_absolute_eigenvalue: f64,
+    /// Ratio of the largest to the smallest absolute eigenvalue.
+    pub condition: f64,
+    /// What the eigenvalues mean.
+    pub stability: String,
+    /// Whether the moment matrix stands clear of the noise.
+    pub sound: bool,
+    /// Residual variance of the released rows, in encoded units.
+    pub residual_variance: f64,
+    /// Share of the label's variance that the features explain, where it can be estimated.
+    pub r_squared: Option<f64>,
+}
+
+/// A regression learned from a public dataset.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Model {
+    /// Says what the file is: `model`.
+    pub potluck: String,
+    /// File format.
+    pub format: u32,
+    /// Version that wrote it.
+    pub software: String,
+    /// Name of the study.
+    pub study: String,
+    /// Id of the study.
+    pub study_id: String,
+    /// Content hash of the public dataset.
+    pub dataset: String,
+    /// What is predicted.
+    pub label: Term,
+    /// Unit of the label, for people.
+    pub label_unit: Option<String>,
+    /// How it was learned.
+    pub learner: Learner,
+    /// λ added to the diagonal of the moment matrix.
+    pub ridge: f64,
+    /// Level of the intervals.
+    pub level: f64,
+    /// What the coefficients estimate.
+    pub estimand: String,
+    /// The intercept that follows from the bounds (the fit goes through the origin of encoded units).
+    pub intercept: Estimate,
+    /// One a feature.
+    pub coefficients: Vec<Coefficient>,
+    /// Covariance of intercept and coefficients, in original units.
+    pub covariance: Vec<Vec<f64>>,
+    /// Whether the fit can be relied upon.
+    pub diagnostics: Diagnostics,
+    /// What the releases promise, in words.
+    pub privacy: Vec<String>,
+}
+
+impl Model {
+    /// The JSON text.
+    pub fn to_json(&self) -> String {
+        let mut text = serde_json::to_string_pretty(self).expect("a model holds only finite numbers");
+        text.push('\n');
+        text
+    }
+
+    /// Writes the file.
+    pub fn write(&self, path: &Path, existing: Existing) -> Result<(), Error> {
+        write_file(path, self.to_json().as_bytes(), existing, Audience::Public)
+    }
+
+    /// Reads a model file.
+    pub fn read(path: &Path) -> Result<Self, Error> {
+        let not_ours = |detail: String| Error::NotOurs { path: path.to_owned(), expected: "model", detail };
+        let text = fs::read_to_string(path).map_err(|error| Error::read(path, error))?;
+        let value: serde_json::Value =
+            serde_json::from_str(&text).map_err(|error| not_ours(format!("it is not JSON: {error}")))?;
+        if value["potluck"] != "model" {
+            return Err(not_ours("it does not say that it is a model".to_owned()));
+        }
+        match value["format"].as_u64() {
+            Some(format) if format == u64::from(FORMAT) => {}
+            found => {
+                return Err(Error::Format {
+                    path: path.to_owned(),
+                    found: found.unwrap_or(0),
+                    known: FORMAT,
+                });
+            }
+        }
+        serde_json::from_value(value).map_err(|error| not_ours(error.to_string()))
+    }
+
+    /// The prediction for one subject: `value(term)` is the subject's value of a feature, `None` if missing.
+    ///
+    /// Inputs are clamped to their bounds, missing ones count as the middle of the bounds or as no level, and
+    /// the result is clamped to the label's bounds: the model knows nothing outside them.
+    pub fn predict(&self, value: impl Fn(&Term) -> Option<f64>) -> f64 {
+        let contribution = |coefficient: &Coefficient| {
+            let (lo, hi) = coefficient.term.range();
+            let missing = match coefficient.term {
+                Term::Numeric { .. } => f64::midpoint(lo, hi),
+                Term::Level { .. } => 0.0,
+            };
+            let input = value(&coefficient.term).filter(|x| x.is_finite()).map_or(missing, |x| x.clamp(lo, hi));
+            coefficient.value.estimate * input
+        };
+        let (lo, hi) = self.label.range();
+        let sum: f64 = self.coefficients.iter().map(contribution).sum();
+        (self.intercept.estimate + sum).clamp(lo, hi)
+    }
+}

@@ -1,0 +1,223 @@
+//! A release: what one party publishes, once, under a study.
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::columns::Columns;
+use crate::files::{Audience, Existing, write_file};
+use crate::signing::{PublicKey, Signature, SigningKey};
+use crate::statement;
+use crate::study::{MIXED, MixedRows, Study};
+use crate::{Error, FORMAT, SOFTWARE};
+
+const KIND: &str = "release";
+
+/// One noised statistic of a release, as it stands in the manifest.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct StageRecord {
+    /// Which statistic.
+    name: String,
+    /// Its part of μ², out of 2²⁰.
+    share: u32,
+    /// Number of rows of sums.
+    rows: u64,
+    /// Squared radius of the row-norm ball, in units of 1/Q².
+    norm_squared: u64,
+    /// Noise scale of every sum.
+    sigma: u64,
+    /// A published value is the noised integer sum divided by this.
+    scale: f64,
+}
+
+/// The manifest of a release without the study it belongs to.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ReleaseRecord {
+    pub(crate) party: String,
+    columns: Vec<String>,
+    stages: Vec<StageRecord>,
+    statement: Vec<String>,
+    software: String,
+    content_hash: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    signature: Option<Signature>,
+}
+
+impl ReleaseRecord {
+    /// The record that follows from the study, without hash and signature.
+    fn expected(study: &Study, party: &str) -> Result<Self, Error> {
+        let mixed = study.mixed_rows(party)?;
+        Ok(Self {
+            party: party.to_owned(),
+            columns: mixed.names.clone(),
+            stages: vec![StageRecord {
+                name: MIXED.to_owned(),
+                share: potluck_core::accounting::Share::WHOLE.parts(),
+                rows: mixed.k,
+                norm_squared: mixed.ball.norm_squared(),
+                sigma: mixed.sigma,
+                scale: mixed.scale(),
+            }],
+            statement: statement::of_party(study, party)?,
+            software: SOFTWARE.to_owned(),
+            content_hash: String::new(),
+            signature: None,
+        })
+    }
+
+    /// The whole manifest, in the form that is hashed or, with hash and signature, in the form that is stored.
+    fn manifest(&self, study: &Study, sealed: bool) -> Value {
+        let mut manifest = serde_json::to_value(self).expect("a record is plain data");
+        let fields = manifest.as_object_mut().expect("a record is a JSON object");
+        fields.insert("potluck".into(), KIND.into());
+        fields.insert("format".into(), FORMAT.into());
+        fields.insert("study_id".into(), study.id().into());
+        fields.insert("study".into(), study.to_json());
+        if !sealed {
+            fields.remove("content_hash");
+            fields.remove("signature");
+        }
+        manifest
+    }
+
+    /// Checks everything that this record says about `columns` under `study`, and returns who signed it.
+    pub(crate) fn verify(
+        &self,
+        study: &Study,
+        columns: &Columns,
+        path: &Path,
+    ) -> Result<Option<PublicKey>, Error> {
+        let expected = Self::expected(study, &self.party)?;
+        if self.columns != expected.columns || columns.names() != expected.columns {
+            return Err(Error::tampered(path, "its columns are not those of the study"));
+        }
+        if self.stages != expected.stages {
+            return Err(Error::tampered(path, "its noise or row norm is not that of the study"));
+        }
+        let mixed = study.mixed_rows(&self.party)?;
+        if columns.rows() as u64 != mixed.k {
+            return Err(Error::tampered(path, "it does not have the study's number of rows"));
+        }
+        if !columns.values().iter().flatten().all(|&value| on_grid(value, &mixed)) {
+            return Err(Error::tampered(path, "a value is not a whole number of noise units"));
+        }
+        let hash = columns.content_hash(&self.manifest(study, false));
+        if hex::encode(hash) != self.content_hash {
+            return Err(Error::tampered(path, "the content does not match its hash"));
+        }
+        match &self.signature {
+            None => Ok(None),
+            Some(signature) => match signature.signer(&hash) {
+                Some(key) => Ok(Some(key)),
+                None => Err(Error::tampered(path, "the signature is not valid")),
+            },
+        }
+    }
+}
+
+/// Whether a published value is an integer sum divided by the scale.
+fn on_grid(value: f64, mixed: &MixedRows) -> bool {
+    let sum = (value * mixed.scale()).round();
+    sum.abs() <= potluck_core::noise::NOISED_SUM_LIMIT as f64 && sum / mixed.scale() == value
+}
+
+/// What one party publishes: its mixed, noised columns, and how they came about. Verified.
+#[derive(Clone, Debug)]
+pub struct Release {
+    study: Study,
+    record: ReleaseRecord,
+    columns: Columns,
+    signer: Option<PublicKey>,
+}
+
+impl Release {
+    /// Puts together the release of `party` from its noised sums (row by row).
+    pub fn new(
+        study: &Study,
+        party: &str,
+        noised: &[i64],
+        signing_key: Option<&SigningKey>,
+    ) -> Result<Self, Error> {
+        let mixed = study.mixed_rows(party)?;
+        let width = mixed.names.len();
+        assert_eq!(noised.len() as u64, mixed.k * width as u64, "one noised sum a row and column");
+        let column = |j: usize| {
+            noised.iter().skip(j).step_by(width).map(|&sum| sum as f64 / mixed.scale()).collect()
+        };
+        let columns = Columns::new(mixed.names.clone(), (0..width).map(column).collect());
+        let mut record = ReleaseRecord::expected(study, party)?;
+        let hash = columns.content_hash(&record.manifest(study, false));
+        record.content_hash = hex::encode(hash);
+        record.signature = signing_key.map(|key| key.sign(&hash));
+        let signer = signing_key.map(SigningKey::public);
+        Ok(Self { study: study.clone(), record, columns, signer })
+    }
+
+    /// Reads a release and verifies study, shape, grid, hash and signature.
+    pub fn read(path: &Path) -> Result<Self, Error> {
+        let (columns, mut manifest) = Columns::read(path, KIND)?;
+        let (study, record): (Study, ReleaseRecord) = split_manifest(&mut manifest, path)?;
+        let signer = record.verify(&study, &columns, path)?;
+        Ok(Self { study, record, columns, signer })
+    }
+
+    /// The file as bytes; the same release always gives the same bytes.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        self.columns.to_parquet(&self.record.manifest(&self.study, true))
+    }
+
+    /// Writes the file.
+    pub fn write(&self, path: &Path, existing: Existing) -> Result<(), Error> {
+        write_file(path, &self.to_bytes(), existing, Audience::Public)
+    }
+
+    /// The study it belongs to.
+    pub fn study(&self) -> &Study {
+        &self.study
+    }
+
+    /// Who published it.
+    pub fn party(&self) -> &str {
+        &self.record.party
+    }
+
+    /// The published columns.
+    pub fn columns(&self) -> &Columns {
+        &self.columns
+    }
+
+    /// SHA-256 over the logical content, in hexadecimal.
+    pub fn content_hash(&self) -> &str {
+        &self.record.content_hash
+    }
+
+    /// Whose valid signature it carries, if it is signed.
+    pub fn signer(&self) -> Option<&PublicKey> {
+        self.signer.as_ref()
+    }
+
+    pub(crate) fn record(&self) -> &ReleaseRecord {
+        &self.record
+    }
+}
+
+/// Takes the study and the record of type `T` out of a manifest.
+pub(crate) fn split_manifest<T: serde::de::DeserializeOwned>(
+    manifest: &mut Value,
+    path: &Path,
+) -> Result<(Study, T), Error> {
+    let fields = manifest.as_object_mut().ok_or_else(|| Error::tampered(path, "the manifest is no object"))?;
+    fields.remove("potluck");
+    fields.remove("format");
+    let study = Study::from_json(&fields.remove("study").unwrap_or_default())?;
+    let id = fields.remove("study_id");
+    if id.as_ref().and_then(Value::as_str) != Some(study.id()) {
+        return Err(Error::tampered(path, "the study is not the one its id names"));
+    }
+    let record = T::deserialize(&*manifest)
+        .map_err(|error| Error::tampered(path, format!("the manifest is not complete: {error}")))?;
+    Ok((study, record))
+}

@@ -1,0 +1,106 @@
+//! Ed25519 keys and signatures of releases.
+
+use std::fmt;
+use std::fs;
+use std::path::Path;
+
+use ed25519_dalek::pkcs8::spki::der::pem::LineEnding;
+use ed25519_dalek::pkcs8::{DecodePrivateKey, DecodePublicKey, EncodePrivateKey, EncodePublicKey};
+use ed25519_dalek::{Signer, VerifyingKey};
+use serde::{Deserialize, Serialize};
+use zeroize::Zeroizing;
+
+use crate::Error;
+use crate::files::{Audience, Existing, write_file};
+
+/// Keeps a signature of a release from meaning anything else.
+const CONTEXT: &[u8] = b"potluck release\0";
+
+/// A party's private signing key. It has no `Debug` and no `Serialize`.
+pub struct SigningKey(ed25519_dalek::SigningKey);
+
+impl SigningKey {
+    /// The key made of 32 secret random bytes.
+    pub fn from_seed(seed: &Zeroizing<[u8; 32]>) -> Self {
+        Self(ed25519_dalek::SigningKey::from_bytes(seed))
+    }
+
+    /// Reads a PKCS#8 PEM file.
+    pub fn load(path: &Path) -> Result<Self, Error> {
+        let text = Zeroizing::new(fs::read_to_string(path).map_err(|error| Error::read(path, error))?);
+        ed25519_dalek::SigningKey::from_pkcs8_pem(&text).map(Self).map_err(|_| Error::Key {
+            path: path.to_owned(),
+            detail: "it holds no Ed25519 private key in PEM form; make one with `potluck key new`".to_owned(),
+        })
+    }
+
+    /// Writes a PKCS#8 PEM file that only its owner can read.
+    pub fn save(&self, path: &Path, existing: Existing) -> Result<(), Error> {
+        let text = self.0.to_pkcs8_pem(LineEnding::LF).expect("an Ed25519 key has a PEM form");
+        write_file(path, text.as_bytes(), existing, Audience::Owner)
+    }
+
+    /// The public half.
+    pub fn public(&self) -> PublicKey {
+        PublicKey(self.0.verifying_key())
+    }
+
+    pub(crate) fn sign(&self, content_hash: &[u8; 32]) -> Signature {
+        let signature = self.0.sign(&[CONTEXT, content_hash].concat());
+        Signature { public_key: self.public().to_string(), signature: hex::encode(signature.to_bytes()) }
+    }
+}
+
+/// A party's public key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PublicKey(VerifyingKey);
+
+impl PublicKey {
+    /// Reads an SPKI PEM file.
+    pub fn load(path: &Path) -> Result<Self, Error> {
+        let text = fs::read_to_string(path).map_err(|error| Error::read(path, error))?;
+        VerifyingKey::from_public_key_pem(&text).map(Self).map_err(|_| Error::Key {
+            path: path.to_owned(),
+            detail: "it holds no Ed25519 public key in PEM form; `potluck key new` writes one beside the private key"
+                .to_owned(),
+        })
+    }
+
+    /// Writes an SPKI PEM file.
+    pub fn save(&self, path: &Path, existing: Existing) -> Result<(), Error> {
+        let text = self.0.to_public_key_pem(LineEnding::LF).expect("an Ed25519 key has a PEM form");
+        write_file(path, text.as_bytes(), existing, Audience::Public)
+    }
+
+    fn from_hex(text: &str) -> Option<Self> {
+        let mut bytes = [0; 32];
+        hex::decode_to_slice(text, &mut bytes).ok()?;
+        VerifyingKey::from_bytes(&bytes).ok().map(Self)
+    }
+}
+
+impl fmt::Display for PublicKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&hex::encode(self.0.as_bytes()))
+    }
+}
+
+/// A signature as it stands in a manifest.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Signature {
+    public_key: String,
+    signature: String,
+}
+
+impl Signature {
+    /// The key that made this signature of the hash, if the signature is good.
+    pub(crate) fn signer(&self, content_hash: &[u8; 32]) -> Option<PublicKey> {
+        let key = PublicKey::from_hex(&self.public_key)?;
+        let mut bytes = [0; 64];
+        hex::decode_to_slice(&self.signature, &mut bytes).ok()?;
+        let signature = ed25519_dalek::Signature::from_bytes(&bytes);
+        key.0.verify_strict(&[CONTEXT, content_hash].concat(), &signature).ok()?;
+        Some(key)
+    }
+}

@@ -1,0 +1,118 @@
+//! What a release promises to a person in the data, in words and numbers.
+
+use potluck_core::accounting::{MuSquared, epsilon_for};
+
+use crate::Error;
+use crate::study::{IdKind, Study};
+
+/// A guarantee in the three forms people ask for. Every number is rounded against us.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Guarantee {
+    /// ε.
+    pub epsilon: f64,
+    /// δ.
+    pub delta: f64,
+    /// The Gaussian-DP parameter.
+    pub mu: f64,
+    /// The best chance to notice a person's data at a rate of false alarms of 5%.
+    pub detection: f64,
+}
+
+impl Guarantee {
+    /// Of one party's release.
+    pub fn of_party(study: &Study) -> Self {
+        let definition = study.definition();
+        let mu = study.mu().to_f64();
+        Self {
+            epsilon: definition.epsilon().get(),
+            delta: definition.delta().get(),
+            mu,
+            detection: detection(mu),
+        }
+    }
+
+    /// Of the releases of `parties` parties together.
+    pub fn joint(study: &Study, parties: usize) -> Self {
+        if parties <= 1 {
+            return Self::of_party(study);
+        }
+        Self::of_budget(study.joint_mu_squared(parties), study.definition().delta().get())
+    }
+
+    /// Of everything charged to a budget, at this δ.
+    pub fn of_budget(mu_squared: MuSquared, delta: f64) -> Self {
+        let epsilon = match potluck_core::accounting::Delta::new(delta) {
+            Ok(delta) => epsilon_for(mu_squared, delta),
+            Err(_) => f64::INFINITY,
+        };
+        let mu = mu_squared.mu_upper();
+        Self { epsilon, delta, mu, detection: detection(mu) }
+    }
+
+    /// The guarantee as a clause: "ε = 1, δ = 1e-5 (0.268052-GDP)".
+    pub fn in_numbers(&self) -> String {
+        format!("ε = {}, δ = {} ({}-GDP)", rounded_up(self.epsilon), self.delta, rounded_up(self.mu))
+    }
+}
+
+/// Φ(Φ⁻¹(0.05) + μ): the largest power of a test at level 5% (Dong, Roth & Su 2022), rounded up.
+fn detection(mu: f64) -> f64 {
+    const QUANTILE_05: f64 = -1.644_853_626_951_472_7;
+    let z = QUANTILE_05 + mu;
+    let power = 0.5 * libm::erfc(-z / std::f64::consts::SQRT_2);
+    (power * 1e4 + 1e-6).ceil() / 1e4
+}
+
+/// Six significant digits, rounded up.
+fn rounded_up(value: f64) -> f64 {
+    if value <= 0.0 || !value.is_finite() {
+        return value;
+    }
+    let unit = 10_f64.powi(value.log10().floor() as i32 - 5);
+    let nearest = (value / unit).round() * unit;
+    let up = if nearest >= value || (value - nearest) / value < 1e-12 { nearest } else { nearest + unit };
+    // Printing 2.7063900000000003 helps nobody.
+    format!("{up:.12}").parse().unwrap_or(up)
+}
+
+/// What the release of `party` promises.
+pub fn of_party(study: &Study, party: &str) -> Result<Vec<String>, Error> {
+    let definition = study.definition();
+    let columns = definition.party(party)?.columns();
+    let names: Vec<_> = columns.iter().map(crate::study::Column::name).collect();
+    let guarantee = Guarantee::of_party(study);
+    let neighbour = match definition.id_kind() {
+        IdKind::Row => "the values in one row",
+        IdKind::Integer | IdKind::Text => "one person's row, id included,",
+    };
+    Ok(vec![
+        format!(
+            "Replacing {neighbour} in the table of {party} changes the distribution of its release by at most {}.",
+            guarantee.in_numbers()
+        ),
+        format!(
+            "In other words: whoever knows everything but one person's {}, and accepts a false alarm in 5 cases of 100, notices whether that person's true values were used in at most {:.2} cases of 100.",
+            names.join(", "),
+            guarantee.detection * 100.0
+        ),
+        format!(
+            "This holds whatever else is known, for any number of regressions, and forever. Taken as public: the study itself, that the table has {} rows, and that the release exists.",
+            definition.rows()
+        ),
+    ])
+}
+
+/// What the releases of `parties` parties promise together.
+pub fn joint(study: &Study, parties: usize) -> Vec<String> {
+    let guarantee = Guarantee::joint(study, parties);
+    vec![
+        format!(
+            "A person whose rows are in all {parties} releases has the joint guarantee {}: the releases together reveal more than each alone.",
+            guarantee.in_numbers()
+        ),
+        format!(
+            "At a false alarm in 5 cases of 100, the person's presence with true values is noticed in at most {:.2} cases of 100.",
+            guarantee.detection * 100.0
+        ),
+    ]
+}

@@ -1,0 +1,95 @@
+//! The study as it stands in TOML and JSON: plain data without promises. [`super::Draft`] and
+//! [`super::Study`] are what it becomes once it is checked.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Document {
+    pub(crate) format: u32,
+    pub(crate) study: StudySection,
+    pub(crate) privacy: PrivacySection,
+    pub(crate) party: Vec<PartySection>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) sealed: Option<SealedSection>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct StudySection {
+    pub(crate) name: String,
+    pub(crate) rows: u64,
+    pub(crate) id: super::IdKind,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) preset: Option<super::Preset>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) method: Option<super::Method>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) mixing: Option<super::MixingKind>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) k: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) missing_tokens: Option<Vec<String>>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PrivacySection {
+    pub(crate) epsilon: f64,
+    pub(crate) delta: f64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) calibration: Option<super::Calibration>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PartySection {
+    pub(crate) name: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) clip_norm: Option<f64>,
+    #[serde(default)]
+    pub(crate) column: Vec<ColumnSection>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ColumnSection {
+    pub(crate) name: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) lo: Option<f64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) hi: Option<f64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) levels: Option<Vec<String>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) unknown: Option<super::Unknown>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) missing: Option<super::Missing>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) unit: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) description: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct SealedSection {
+    pub(crate) mixing_key: String,
+    pub(crate) mu: f64,
+    pub(crate) shares: Vec<u32>,
+    pub(crate) k: u64,
+    pub(crate) party: Vec<SealedParty>,
+}
+
+/// What sealing fixes for one party.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct SealedParty {
+    pub(crate) name: String,
+    /// C: squared radius of the row-norm ball in units of 1/Q².
+    pub(crate) norm_squared: u64,
+    /// Noise scales by name, in units of the integer sums.
+    pub(crate) sigma: BTreeMap<String, u64>,
+}

@@ -1,0 +1,757 @@
+//! The study: the public contract between parties, and every number that follows from it.
+//!
+//! [`Draft`] is a study that was checked but not sealed; [`Study`] is sealed: its mixing key, μ, k and noise
+//! scales are fixed and have been recomputed and compared. Only a [`Study`] can be released under, so an
+//! unsealed or edited study cannot reach the private side.
+
+mod document;
+mod seal;
+
+use std::collections::HashSet;
+use std::fs;
+use std::path::Path;
+
+use potluck_core::accounting::{Delta, Epsilon, Mu, MuSquared};
+use potluck_core::encoding::{Ball, Bounds, Encoder, LevelCount, Q};
+use potluck_core::mixing::{Mixing, MixingKey};
+use serde::{Deserialize, Serialize};
+
+use crate::{Error, FORMAT, canonical};
+use document::{ColumnSection, Document, PartySection, PrivacySection, StudySection};
+pub use seal::{MIXED, Seal};
+
+/// What identifies a subject, and so its column of the mixing matrix.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum IdKind {
+    /// Whole numbers in plain decimal.
+    Integer,
+    /// Text as it stands: no trimming, no normalisation.
+    Text,
+    /// The position in the table, from 0; row order is public.
+    Row,
+}
+
+/// How a party releases its columns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Method {
+    /// Random mixing, then the Gaussian mechanism (the paper's RMGM).
+    Rmgm,
+    /// The Gaussian mechanism on every row (the paper's DGM and BGM).
+    Dgm,
+}
+
+/// Which matrix mixes the subjects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum MixingKind {
+    /// One sign a subject.
+    Sparse,
+    /// k signs a subject.
+    Bernoulli,
+    /// No mixing.
+    Identity,
+}
+
+impl From<MixingKind> for Mixing {
+    fn from(kind: MixingKind) -> Self {
+        match kind {
+            MixingKind::Sparse => Self::Sparse,
+            MixingKind::Bernoulli => Self::Bernoulli,
+            MixingKind::Identity => Self::Identity,
+        }
+    }
+}
+
+/// A named set of defaults.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Preset {
+    /// As the paper does it: classical calibration, and the same row norm √d_max for every party.
+    Paper,
+}
+
+/// How (ε, δ) becomes μ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Calibration {
+    /// The exact curve of the Gaussian mechanism.
+    Analytic,
+    /// σ/Δ = √(2 ln(1.25/δ))/ε, only for ε ≤ 1.
+    Classical,
+}
+
+/// What happens to a missing value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Missing {
+    /// It is encoded as 0: the middle of the bounds, or no level.
+    Midpoint,
+    /// The table is refused.
+    Error,
+}
+
+/// What happens to a value that is not among the levels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Unknown {
+    /// The table is refused.
+    Error,
+    /// It becomes the level `other`.
+    Other,
+}
+
+/// The values a column may take.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Domain {
+    /// Numbers, clamped to bounds.
+    Numeric(Bounds),
+    /// One of these levels.
+    Categorical {
+        /// The levels in the study's order.
+        levels: Vec<String>,
+        /// What happens to other values.
+        unknown: Unknown,
+    },
+}
+
+/// One column of a party.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Column {
+    name: String,
+    domain: Domain,
+    missing: Missing,
+    unit: Option<String>,
+    description: Option<String>,
+}
+
+impl Column {
+    /// Its name in the party's table.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The values it may take.
+    pub fn domain(&self) -> &Domain {
+        &self.domain
+    }
+
+    /// What happens to a missing value.
+    pub fn missing(&self) -> Missing {
+        self.missing
+    }
+
+    /// Unit of measurement, for people.
+    pub fn unit(&self) -> Option<&str> {
+        self.unit.as_deref()
+    }
+
+    /// What it means, for people.
+    pub fn description(&self) -> Option<&str> {
+        self.description.as_deref()
+    }
+
+    /// How it is encoded.
+    pub fn encoder(&self) -> Encoder {
+        match &self.domain {
+            Domain::Numeric(bounds) => Encoder::Numeric(*bounds),
+            Domain::Categorical { levels, .. } => {
+                Encoder::Categorical(LevelCount::new(levels.len()).expect("checked when the study was read"))
+            }
+        }
+    }
+
+    /// Names of its encoded columns.
+    pub fn encoded_names(&self) -> Vec<String> {
+        match (&self.domain, self.encoder()) {
+            (Domain::Categorical { levels, .. }, Encoder::Categorical(count)) => {
+                levels[count.first_encoded()..].iter().map(|level| format!("{}={level}", self.name)).collect()
+            }
+            _ => vec![self.name.clone()],
+        }
+    }
+}
+
+/// One organisation and its columns.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Party {
+    name: String,
+    clip_norm: Option<f64>,
+    columns: Vec<Column>,
+}
+
+impl Party {
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its columns, in the study's order.
+    pub fn columns(&self) -> &[Column] {
+        &self.columns
+    }
+
+    /// Number of encoded columns.
+    pub fn width(&self) -> usize {
+        self.columns.iter().map(|column| column.encoder().width()).sum()
+    }
+
+    /// Names of the encoded columns.
+    pub fn encoded_names(&self) -> Vec<String> {
+        self.columns.iter().flat_map(Column::encoded_names).collect()
+    }
+}
+
+/// The parts of a study that people write, checked.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Definition {
+    name: String,
+    rows: u64,
+    id: IdKind,
+    preset: Option<Preset>,
+    method: Method,
+    mixing: MixingKind,
+    k: Option<u64>,
+    missing_tokens: Vec<String>,
+    epsilon: Epsilon,
+    delta: Delta,
+    calibration: Calibration,
+    parties: Vec<Party>,
+}
+
+impl Definition {
+    /// The study's name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// n: the public number of subjects.
+    pub fn rows(&self) -> u64 {
+        self.rows
+    }
+
+    /// What identifies a subject.
+    pub fn id_kind(&self) -> IdKind {
+        self.id
+    }
+
+    /// The named defaults in use.
+    pub fn preset(&self) -> Option<Preset> {
+        self.preset
+    }
+
+    /// How parties release.
+    pub fn method(&self) -> Method {
+        self.method
+    }
+
+    /// Which matrix mixes the subjects.
+    pub fn mixing(&self) -> Mixing {
+        self.mixing.into()
+    }
+
+    /// Text that stands for a missing value in CSV.
+    pub fn missing_tokens(&self) -> &[String] {
+        &self.missing_tokens
+    }
+
+    /// ε of each party's release.
+    pub fn epsilon(&self) -> Epsilon {
+        self.epsilon
+    }
+
+    /// δ of each party's release.
+    pub fn delta(&self) -> Delta {
+        self.delta
+    }
+
+    /// How (ε, δ) becomes μ.
+    pub fn calibration(&self) -> Calibration {
+        self.calibration
+    }
+
+    /// The parties in the study's order.
+    pub fn parties(&self) -> &[Party] {
+        &self.parties
+    }
+
+    /// The party of this name.
+    pub fn party(&self, name: &str) -> Result<&Party, Error> {
+        self.parties.iter().find(|party| party.name == name).ok_or_else(|| Error::UnknownParty {
+            party: name.to_owned(),
+            known: self.parties.iter().map(|party| party.name.as_str()).collect::<Vec<_>>().join(", "),
+        })
+    }
+
+    /// Number of encoded columns of all parties.
+    pub fn width(&self) -> usize {
+        self.parties.iter().map(Party::width).sum()
+    }
+
+    /// Every column with its party.
+    pub fn columns(&self) -> impl Iterator<Item = (&Party, &Column)> {
+        self.parties.iter().flat_map(|party| party.columns.iter().map(move |column| (party, column)))
+    }
+
+    fn from_document(document: &Document) -> Result<Self, Error> {
+        let Document { format, study, privacy, party, sealed: _ } = document;
+        if *format != FORMAT {
+            return Err(Error::study(
+                "format",
+                format!("is {format}; this potluck knows format {FORMAT}: use the version that wrote the study"),
+            ));
+        }
+        check_name("study.name", &study.name, 200)?;
+        let method = study.method.unwrap_or(Method::Rmgm);
+        let mixing = study.mixing.unwrap_or(match method {
+            Method::Rmgm => MixingKind::Sparse,
+            Method::Dgm => MixingKind::Identity,
+        });
+        let calibration = privacy.calibration.unwrap_or(match study.preset {
+            Some(Preset::Paper) => Calibration::Classical,
+            None => Calibration::Analytic,
+        });
+        let definition = Self {
+            name: study.name.clone(),
+            rows: study.rows,
+            id: study.id,
+            preset: study.preset,
+            method,
+            mixing,
+            k: study.k,
+            missing_tokens: study.missing_tokens.clone().unwrap_or_else(default_missing_tokens),
+            epsilon: Epsilon::new(privacy.epsilon)
+                .map_err(|error| Error::study("privacy.epsilon", error.to_string()))?,
+            delta: Delta::new(privacy.delta)
+                .map_err(|error| Error::study("privacy.delta", error.to_string()))?,
+            calibration,
+            parties: party.iter().map(read_party).collect::<Result<_, _>>()?,
+        };
+        definition.check()?;
+        Ok(definition)
+    }
+
+    /// What must hold between the parts of the study.
+    fn check(&self) -> Result<(), Error> {
+        match (self.method, self.mixing, self.id) {
+            (Method::Dgm, MixingKind::Identity, IdKind::Row)
+            | (Method::Rmgm, MixingKind::Sparse | MixingKind::Bernoulli, _) => {}
+            (Method::Dgm, MixingKind::Identity, _) => {
+                return Err(Error::study(
+                    "study.id",
+                    "method dgm keeps one row a subject in the order of the table: set id = \"row\", or use method rmgm",
+                ));
+            }
+            (Method::Dgm, ..) => {
+                return Err(Error::study("study.mixing", "method dgm does not mix: set mixing = \"identity\""));
+            }
+            (Method::Rmgm, ..) => {
+                return Err(Error::study(
+                    "study.mixing",
+                    "method rmgm needs mixing = \"sparse\" or \"bernoulli\"",
+                ));
+            }
+        }
+        if self.preset == Some(Preset::Paper) && self.calibration != Calibration::Classical {
+            return Err(Error::study("privacy.calibration", "preset paper is calibrated by \"classical\""));
+        }
+        if self.rows < 2 {
+            return Err(Error::study("study.rows", "must be at least 2: one row cannot be hidden among others"));
+        }
+        if self.parties.is_empty() {
+            return Err(Error::study("party", "there is none; add a [[party]] with its columns"));
+        }
+        let mut names = HashSet::new();
+        for party in &self.parties {
+            if !names.insert(&party.name) {
+                return Err(Error::study(format!("party {:?}", party.name), "is named twice"));
+            }
+        }
+        let mut names = HashSet::new();
+        for (party, column) in self.columns() {
+            for name in std::iter::once(column.name.clone()).chain(column.encoded_names()).collect::<HashSet<_>>()
+            {
+                if !names.insert(name) {
+                    return Err(Error::study(
+                        place(&party.name, &column.name),
+                        "the same name stands elsewhere in the study; column names must be unique across all parties",
+                    ));
+                }
+            }
+        }
+        let width = self.width() as u64;
+        if width < 2 {
+            return Err(Error::study("party", "a regression needs at least two columns in all"));
+        }
+        if self.rows < width {
+            return Err(Error::study(
+                "study.rows",
+                format!("there are {width} encoded columns but only {} rows", self.rows),
+            ));
+        }
+        if let Some(k) = self.k {
+            if self.method == Method::Dgm {
+                return Err(Error::study("study.k", "method dgm has one row a subject; leave k out"));
+            }
+            if k < width {
+                return Err(Error::study(
+                    "study.k",
+                    format!("must be at least the number of encoded columns, {width}; leave it out for the default"),
+                ));
+            }
+            if k > self.rows {
+                return Err(Error::study(
+                    "study.k",
+                    format!("must not exceed the number of rows, {}", self.rows),
+                ));
+            }
+        }
+        for party in &self.parties {
+            let ball = self.ball(party)?;
+            // Every sum of encoded rows and of their products fits i64, and the released numbers are exact in f64.
+            let worst = u128::from(self.rows) * u128::from(ball.norm_squared());
+            if worst >= 1 << 62 || u128::from(self.rows) * Q as u128 >= 1 << 52 {
+                return Err(Error::study(
+                    format!("party {:?}", party.name),
+                    "its sums could overflow: use fewer columns, fewer rows or a smaller clip_norm",
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// The ball that bounds a subject's encoded row at `party`.
+    pub(crate) fn ball(&self, party: &Party) -> Result<Ball, Error> {
+        let columns = match self.preset {
+            Some(Preset::Paper) => self.parties.iter().map(Party::width).max().unwrap_or(0),
+            None => party.columns.len(),
+        };
+        let natural =
+            Ball::of_columns(columns).map_err(Error::encoding(format!("party {:?}", party.name)))?;
+        match party.clip_norm {
+            None => Ok(natural),
+            Some(radius) => {
+                let place = format!("party {:?}: clip_norm", party.name);
+                let ball = Ball::of_radius(radius).map_err(Error::encoding(place.clone()))?;
+                if ball.norm_squared() > natural.norm_squared() {
+                    return Err(Error::study(
+                        place,
+                        format!("is larger than any row can be, √{columns}; leave it out or lower it"),
+                    ));
+                }
+                Ok(ball)
+            }
+        }
+    }
+
+    fn to_document(&self) -> Document {
+        Document {
+            format: FORMAT,
+            study: StudySection {
+                name: self.name.clone(),
+                rows: self.rows,
+                id: self.id,
+                preset: self.preset,
+                method: Some(self.method),
+                mixing: Some(self.mixing),
+                k: self.k,
+                missing_tokens: Some(self.missing_tokens.clone()),
+            },
+            privacy: PrivacySection {
+                epsilon: self.epsilon.get(),
+                delta: self.delta.get(),
+                calibration: Some(self.calibration),
+            },
+            party: self.parties.iter().map(write_party).collect(),
+            sealed: None,
+        }
+    }
+}
+
+fn default_missing_tokens() -> Vec<String> {
+    ["", "NA", "NaN", "nan", "null", "NULL"].map(str::to_owned).to_vec()
+}
+
+fn place(party: &str, column: &str) -> String {
+    format!("party {party:?}, column {column:?}")
+}
+
+fn check_name(place: &str, name: &str, longest: usize) -> Result<(), Error> {
+    let length = name.chars().count();
+    if length == 0 || length > longest || name.chars().any(char::is_control) {
+        return Err(Error::study(
+            place,
+            format!("a name has 1 to {longest} characters and no control characters"),
+        ));
+    }
+    Ok(())
+}
+
+fn read_party(section: &PartySection) -> Result<Party, Error> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    if section.name.is_empty() || section.name.len() > 64 || !section.name.chars().all(plain) {
+        return Err(Error::study(
+            format!("party {:?}", section.name),
+            "a party's name has 1 to 64 letters, digits, '-' or '_'",
+        ));
+    }
+    if section.column.is_empty() {
+        return Err(Error::study(
+            format!("party {:?}", section.name),
+            "has no columns; add at least one [[party.column]]",
+        ));
+    }
+    let columns = section.column.iter().map(|column| read_column(&section.name, column));
+    Ok(Party {
+        name: section.name.clone(),
+        clip_norm: section.clip_norm,
+        columns: columns.collect::<Result<_, _>>()?,
+    })
+}
+
+fn read_column(party: &str, section: &ColumnSection) -> Result<Column, Error> {
+    let here = place(party, &section.name);
+    check_name(&here, &section.name, 128)?;
+    let domain = match (section.lo, section.hi, &section.levels) {
+        (Some(lo), Some(hi), None) => {
+            if section.unknown.is_some() {
+                return Err(Error::study(here, "unknown is for columns with levels"));
+            }
+            Domain::Numeric(Bounds::new(lo, hi).map_err(Error::encoding(here.clone()))?)
+        }
+        (None, None, Some(levels)) => {
+            LevelCount::new(levels.len()).map_err(Error::encoding(here.clone()))?;
+            let distinct: HashSet<_> = levels.iter().collect();
+            if distinct.len() != levels.len() {
+                return Err(Error::study(here, "a level stands twice"));
+            }
+            for level in levels {
+                check_name(&here, level, 128)?;
+            }
+            let unknown = section.unknown.unwrap_or(Unknown::Error);
+            if unknown == Unknown::Other && !levels.iter().any(|level| level == "other") {
+                return Err(Error::study(here, "unknown = \"other\" needs a level \"other\""));
+            }
+            Domain::Categorical { levels: levels.clone(), unknown }
+        }
+        (_, _, Some(_)) => {
+            return Err(Error::study(here, "has both bounds and levels; keep lo and hi, or levels"));
+        }
+        _ => {
+            return Err(Error::study(
+                here,
+                "needs public bounds lo and hi, or public levels; choose them from what is known without looking at the data",
+            ));
+        }
+    };
+    for text in [&section.unit, &section.description].into_iter().flatten() {
+        check_name(&here, text, 1000)?;
+    }
+    Ok(Column {
+        name: section.name.clone(),
+        domain,
+        missing: section.missing.unwrap_or(Missing::Midpoint),
+        unit: section.unit.clone(),
+        description: section.description.clone(),
+    })
+}
+
+fn write_party(party: &Party) -> PartySection {
+    PartySection {
+        name: party.name.clone(),
+        clip_norm: party.clip_norm,
+        column: party.columns.iter().map(write_column).collect(),
+    }
+}
+
+fn write_column(column: &Column) -> ColumnSection {
+    let (lo, hi, levels, unknown) = match &column.domain {
+        Domain::Numeric(bounds) => (Some(bounds.lo()), Some(bounds.hi()), None, None),
+        Domain::Categorical { levels, unknown } => (None, None, Some(levels.clone()), Some(*unknown)),
+    };
+    ColumnSection {
+        name: column.name.clone(),
+        lo,
+        hi,
+        levels,
+        unknown,
+        missing: Some(column.missing),
+        unit: column.unit.clone(),
+        description: column.description.clone(),
+    }
+}
+
+fn parse_toml(text: &str) -> Result<Document, Error> {
+    toml::from_str(text).map_err(|error| Error::StudySyntax { detail: error.to_string().trim_end().to_owned() })
+}
+
+fn read_text(path: &Path) -> Result<String, Error> {
+    fs::read_to_string(path).map_err(|error| Error::read(path, error))
+}
+
+/// A checked study that is not sealed yet.
+#[derive(Clone, Debug)]
+pub struct Draft {
+    definition: Definition,
+    text: String,
+}
+
+impl Draft {
+    /// Reads and checks an unsealed study.
+    pub fn parse(text: &str) -> Result<Self, Error> {
+        let document = parse_toml(text)?;
+        if document.sealed.is_some() {
+            return Err(Error::AlreadySealed);
+        }
+        Ok(Self { definition: Definition::from_document(&document)?, text: text.to_owned() })
+    }
+
+    /// Reads and checks an unsealed study file.
+    pub fn load(path: &Path) -> Result<Self, Error> {
+        Self::parse(&read_text(path)?)
+    }
+
+    /// What the study says.
+    pub fn definition(&self) -> &Definition {
+        &self.definition
+    }
+
+    /// Fixes every number that public facts determine. The key is public, but must come from a good random source.
+    pub fn seal(&self, key: MixingKey) -> Result<Study, Error> {
+        let seal = Seal::compute(&self.definition, key)?;
+        Ok(Study::assemble(self.definition.clone(), seal))
+    }
+
+    /// The text of the sealed study: the draft as people wrote it, with the seal behind it.
+    pub fn sealed_text(&self, study: &Study) -> String {
+        #[derive(Serialize)]
+        struct Section<'a> {
+            sealed: &'a document::SealedSection,
+        }
+        let sealed = study.seal.to_section();
+        let section = toml::to_string(&Section { sealed: &sealed }).expect("a seal is plain data");
+        format!("{}\n# Written by `potluck study seal`; do not edit.\n{section}", self.text.trim_end())
+    }
+}
+
+/// A sealed study whose numbers have been recomputed and agree.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Study {
+    definition: Definition,
+    seal: Seal,
+    id: String,
+}
+
+impl Study {
+    /// Reads a sealed study and verifies its seal.
+    pub fn parse(text: &str) -> Result<Self, Error> {
+        Self::from_document(&parse_toml(text)?)
+    }
+
+    /// Reads a sealed study file and verifies its seal.
+    pub fn load(path: &Path) -> Result<Self, Error> {
+        Self::parse(&read_text(path)?)
+    }
+
+    /// Reads the study out of a manifest and verifies its seal.
+    pub(crate) fn from_json(value: &serde_json::Value) -> Result<Self, Error> {
+        let document = Document::deserialize(value)
+            .map_err(|error| Error::StudySyntax { detail: error.to_string() })?;
+        Self::from_document(&document)
+    }
+
+    fn from_document(document: &Document) -> Result<Self, Error> {
+        let definition = Definition::from_document(document)?;
+        let section = document.sealed.as_ref().ok_or(Error::NotSealed)?;
+        let seal = Seal::verify(&definition, section)?;
+        Ok(Self::assemble(definition, seal))
+    }
+
+    fn assemble(definition: Definition, seal: Seal) -> Self {
+        let mut study = Self { definition, seal, id: String::new() };
+        study.id = canonical::sha256_hex(&canonical::json(&study.document()));
+        study
+    }
+
+    fn document(&self) -> Document {
+        Document { sealed: Some(self.seal.to_section()), ..self.definition.to_document() }
+    }
+
+    /// The study as it stands in manifests.
+    pub fn to_json(&self) -> serde_json::Value {
+        serde_json::to_value(self.document()).expect("a study is plain data")
+    }
+
+    /// SHA-256 of the study's canonical JSON.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// What people wrote.
+    pub fn definition(&self) -> &Definition {
+        &self.definition
+    }
+
+    /// What follows from it.
+    pub fn seal(&self) -> &Seal {
+        &self.seal
+    }
+
+    /// μ of each party's release.
+    pub fn mu(&self) -> Mu {
+        self.seal.mu()
+    }
+
+    /// μ² of the releases of `parties` parties together, for a person who is in all of them.
+    pub fn joint_mu_squared(&self, parties: usize) -> MuSquared {
+        let each = std::iter::repeat_n(self.mu().squared(), parties);
+        MuSquared::checked_sum(each).expect("μ² is below 2²⁰ and a study has fewer than 2⁴⁴ parties")
+    }
+
+    /// Everything that determines the mixed rows of `party`.
+    pub fn mixed_rows(&self, party: &str) -> Result<MixedRows, Error> {
+        let party = self.definition.party(party)?;
+        let sealed = self.seal.party(party.name());
+        Ok(MixedRows {
+            encoders: party.columns().iter().map(Column::encoder).collect(),
+            names: party.encoded_names(),
+            ball: sealed.ball,
+            mixing: self.definition.mixing(),
+            rows: self.definition.rows(),
+            k: self.seal.k(),
+            sigma: sealed.sigma,
+        })
+    }
+}
+
+/// The public description of the one stage of the paper's methods: the mixed, noised rows.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MixedRows {
+    /// How each raw column is encoded.
+    pub encoders: Vec<Encoder>,
+    /// Names of the encoded columns.
+    pub names: Vec<String>,
+    /// The ball that bounds a subject's encoded row.
+    pub ball: Ball,
+    /// Which matrix mixes the subjects.
+    pub mixing: Mixing,
+    /// n: number of subjects.
+    pub rows: u64,
+    /// Number of mixed rows.
+    pub k: u64,
+    /// Standard deviation of the noise, in units of the integer sums.
+    pub sigma: u64,
+}
+
+impl MixedRows {
+    /// Q√w: the published value is the integer sum divided by this.
+    pub fn scale(&self) -> f64 {
+        f64::from(Q) * (self.mixing.column_norm_squared(self.k) as f64).sqrt()
+    }
+
+    /// Standard deviation of the noise in published units.
+    pub fn noise(&self) -> f64 {
+        self.sigma as f64 / self.scale()
+    }
+}
