@@ -1,1 +1,22 @@
-//! potluck-party
+//! The private side of potluck: reads a party's raw table, runs the stages of a release, adds noise and keeps
+//! the ledger.
+//!
+//! This is the only crate that can name a raw row. Nothing a server uses depends on it. Types that hold raw
+//! values, exact sums or noise have no `Debug`, `Display` or `Serialize`.
+
+mod duplicates;
+pub mod entropy;
+mod error;
+pub mod ledger;
+mod pass;
+pub mod predict;
+pub mod release;
+mod rows;
+mod stage;
+pub mod sums;
+pub mod table;
+
+pub use error::Error;
+pub use ledger::Ledger;
+pub use release::{Job, Observer, Published, Step, release};
+pub use table::Table;

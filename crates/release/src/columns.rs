@@ -89,8 +89,8 @@ impl Columns {
             .iter()
             .map(|column| Arc::new(Float64Array::from_iter_values(column.iter().copied())) as ArrayRef)
             .collect();
-        let batch =
-            RecordBatch::try_new(Arc::clone(&schema), arrays).expect("columns have equal length and type f64");
+        let batch = RecordBatch::try_new(Arc::clone(&schema), arrays)
+            .expect("columns have equal length and type f64");
         let text = String::from_utf8(canonical::json(manifest)).expect("JSON is UTF-8");
         let properties = WriterProperties::builder()
             .set_created_by(crate::SOFTWARE.to_owned())
@@ -139,8 +139,7 @@ impl Columns {
                 });
             }
         }
-        let names: Vec<String> =
-            builder.schema().fields().iter().map(|field| field.name().clone()).collect();
+        let names: Vec<String> = builder.schema().fields().iter().map(|field| field.name().clone()).collect();
         let mut values = vec![Vec::new(); names.len()];
         for batch in builder.build().map_err(damaged)? {
             let batch = batch.map_err(|_| Error::tampered(path, "the Parquet file is damaged"))?;

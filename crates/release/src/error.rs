@@ -31,7 +31,9 @@ pub enum Error {
         source: io::Error,
     },
     /// A file could not be written.
-    #[error("cannot write {path}: {source}; check the folder, its permissions and the free space, then run it again")]
+    #[error(
+        "cannot write {path}: {source}; check the folder, its permissions and the free space, then run it again"
+    )]
     Write {
         /// The file.
         path: PathBuf,
@@ -39,7 +41,9 @@ pub enum Error {
         source: io::Error,
     },
     /// The study file is not TOML in the study's form.
-    #[error("the study is not in the expected form: {detail}\nsee docs/FORMAT.md, or start from `potluck study new`")]
+    #[error(
+        "the study is not in the expected form: {detail}\nsee docs/FORMAT.md, or start from `potluck study new`"
+    )]
     StudySyntax {
         /// What the TOML reader said, with its position.
         detail: String,
@@ -56,7 +60,9 @@ pub enum Error {
     #[error("the study is not sealed; run `potluck study seal` and give the sealed file to every party")]
     NotSealed,
     /// The study was sealed before.
-    #[error("the study is sealed already; to change it, remove the [sealed] section and seal it again as a new study")]
+    #[error(
+        "the study is sealed already; to change it, remove the [sealed] section and seal it again as a new study"
+    )]
     AlreadySealed,
     /// The seal does not follow from the study.
     #[error(

@@ -1,9 +1,7 @@
 //! Fitting: from a public dataset, a label and features to a [`Model`].
 
 use potluck_core::encoding::Encoder;
-use potluck_core::learn::{
-    Affine, Coefficients, Level, Released, Ridge, Stability, debiased, ols,
-};
+use potluck_core::learn::{Affine, Coefficients, Level, Released, Ridge, Stability, debiased, ols};
 
 use crate::dataset::PublicDataset;
 use crate::model::{Coefficient, Diagnostics, Estimate, Learner, Model, Term};
@@ -64,7 +62,9 @@ fn terms(column: &Column) -> Vec<Term> {
             .iter()
             .map(|level| Term::Level { column: name.clone(), level: level.clone() })
             .collect(),
-        (Domain::Numeric(bounds), _) => vec![Term::Numeric { column: name, lo: bounds.lo(), hi: bounds.hi() }],
+        (Domain::Numeric(bounds), _) => {
+            vec![Term::Numeric { column: name, lo: bounds.lo(), hi: bounds.hi() }]
+        }
         (Domain::Categorical { .. }, Encoder::Numeric(_)) => unreachable!("levels are encoded as levels"),
     }
 }

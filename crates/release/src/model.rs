@@ -221,7 +221,8 @@ impl Model {
                 Term::Numeric { .. } => f64::midpoint(lo, hi),
                 Term::Level { .. } => 0.0,
             };
-            let input = value(&coefficient.term).filter(|x| x.is_finite()).map_or(missing, |x| x.clamp(lo, hi));
+            let input =
+                value(&coefficient.term).filter(|x| x.is_finite()).map_or(missing, |x| x.clamp(lo, hi));
             coefficient.value.estimate * input
         };
         let (lo, hi) = self.label.range();

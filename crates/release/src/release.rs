@@ -144,9 +144,8 @@ impl Release {
         let mixed = study.mixed_rows(party)?;
         let width = mixed.names.len();
         assert_eq!(noised.len() as u64, mixed.k * width as u64, "one noised sum a row and column");
-        let column = |j: usize| {
-            noised.iter().skip(j).step_by(width).map(|&sum| sum as f64 / mixed.scale()).collect()
-        };
+        let column =
+            |j: usize| noised.iter().skip(j).step_by(width).map(|&sum| sum as f64 / mixed.scale()).collect();
         let columns = Columns::new(mixed.names.clone(), (0..width).map(column).collect());
         let mut record = ReleaseRecord::expected(study, party)?;
         let hash = columns.content_hash(&record.manifest(study, false));
@@ -209,7 +208,8 @@ pub(crate) fn split_manifest<T: serde::de::DeserializeOwned>(
     manifest: &mut Value,
     path: &Path,
 ) -> Result<(Study, T), Error> {
-    let fields = manifest.as_object_mut().ok_or_else(|| Error::tampered(path, "the manifest is no object"))?;
+    let fields =
+        manifest.as_object_mut().ok_or_else(|| Error::tampered(path, "the manifest is no object"))?;
     fields.remove("potluck");
     fields.remove("format");
     let study = Study::from_json(&fields.remove("study").unwrap_or_default())?;

@@ -299,7 +299,9 @@ impl Definition {
         if *format != FORMAT {
             return Err(Error::study(
                 "format",
-                format!("is {format}; this potluck knows format {FORMAT}: use the version that wrote the study"),
+                format!(
+                    "is {format}; this potluck knows format {FORMAT}: use the version that wrote the study"
+                ),
             ));
         }
         check_name("study.name", &study.name, 200)?;
@@ -344,7 +346,10 @@ impl Definition {
                 ));
             }
             (Method::Dgm, ..) => {
-                return Err(Error::study("study.mixing", "method dgm does not mix: set mixing = \"identity\""));
+                return Err(Error::study(
+                    "study.mixing",
+                    "method dgm does not mix: set mixing = \"identity\"",
+                ));
             }
             (Method::Rmgm, ..) => {
                 return Err(Error::study(
@@ -357,7 +362,10 @@ impl Definition {
             return Err(Error::study("privacy.calibration", "preset paper is calibrated by \"classical\""));
         }
         if self.rows < 2 {
-            return Err(Error::study("study.rows", "must be at least 2: one row cannot be hidden among others"));
+            return Err(Error::study(
+                "study.rows",
+                "must be at least 2: one row cannot be hidden among others",
+            ));
         }
         if self.parties.is_empty() {
             return Err(Error::study("party", "there is none; add a [[party]] with its columns"));
@@ -370,7 +378,8 @@ impl Definition {
         }
         let mut names = HashSet::new();
         for (party, column) in self.columns() {
-            for name in std::iter::once(column.name.clone()).chain(column.encoded_names()).collect::<HashSet<_>>()
+            for name in
+                std::iter::once(column.name.clone()).chain(column.encoded_names()).collect::<HashSet<_>>()
             {
                 if !names.insert(name) {
                     return Err(Error::study(
@@ -397,7 +406,9 @@ impl Definition {
             if k < width {
                 return Err(Error::study(
                     "study.k",
-                    format!("must be at least the number of encoded columns, {width}; leave it out for the default"),
+                    format!(
+                        "must be at least the number of encoded columns, {width}; leave it out for the default"
+                    ),
                 ));
             }
             if k > self.rows {
@@ -583,7 +594,8 @@ fn write_column(column: &Column) -> ColumnSection {
 }
 
 fn parse_toml(text: &str) -> Result<Document, Error> {
-    toml::from_str(text).map_err(|error| Error::StudySyntax { detail: error.to_string().trim_end().to_owned() })
+    toml::from_str(text)
+        .map_err(|error| Error::StudySyntax { detail: error.to_string().trim_end().to_owned() })
 }
 
 fn read_text(path: &Path) -> Result<String, Error> {
@@ -656,8 +668,8 @@ impl Study {
 
     /// Reads the study out of a manifest and verifies its seal.
     pub(crate) fn from_json(value: &serde_json::Value) -> Result<Self, Error> {
-        let document = Document::deserialize(value)
-            .map_err(|error| Error::StudySyntax { detail: error.to_string() })?;
+        let document =
+            Document::deserialize(value).map_err(|error| Error::StudySyntax { detail: error.to_string() })?;
         Self::from_document(&document)
     }
 

@@ -1,0 +1,130 @@
+//! What can go wrong on the private side. No message ever holds a value of the table.
+
+use std::io;
+use std::path::PathBuf;
+
+use potluck_release::Fault;
+use thiserror::Error;
+
+/// An error of the private side.
+#[derive(Debug, Error)]
+pub enum Error {
+    /// The study or a published file.
+    #[error(transparent)]
+    Release(#[from] potluck_release::Error),
+    /// The table could not be read.
+    #[error("cannot read {table}: {source}; check that the file exists and that you may read it")]
+    Read {
+        /// The table.
+        table: String,
+        /// Why not.
+        source: io::Error,
+    },
+    /// The file is not a table we know.
+    #[error("{table}: {problem}")]
+    Table {
+        /// The table.
+        table: String,
+        /// What is wrong and what to do.
+        problem: String,
+    },
+    /// A column is not usable.
+    #[error("{table}, column {column:?}: {problem}")]
+    Column {
+        /// The table.
+        table: String,
+        /// The column.
+        column: String,
+        /// What is wrong and what to do.
+        problem: String,
+    },
+    /// A value is not usable.
+    #[error("{table}, column {column:?}, row {row}: {problem}")]
+    Value {
+        /// The table.
+        table: String,
+        /// The column.
+        column: String,
+        /// The row, from 1, not counting a header.
+        row: u64,
+        /// What is wrong and what to do.
+        problem: String,
+    },
+    /// The operating system gave no randomness.
+    #[error("the operating system gave no randomness ({0}); nothing was released: try again")]
+    Entropy(getrandom::Error),
+    /// A temporary file could not be used.
+    #[error("cannot use a temporary file: {0}; choose another folder with --tmp-dir")]
+    Temporary(io::Error),
+    /// There is no ledger.
+    #[error(
+        "there is no ledger at {path}; make one with `potluck ledger init --table NAME --epsilon E --delta D`"
+    )]
+    NoLedger {
+        /// Where it was looked for.
+        path: PathBuf,
+    },
+    /// Somebody else has the ledger open.
+    #[error("the ledger {path} is in use by another process; wait for it to finish and run this again")]
+    LedgerInUse {
+        /// The ledger.
+        path: PathBuf,
+    },
+    /// The ledger is damaged.
+    #[error(
+        "the ledger {path} is damaged ({detail}); restore it from a backup: without it, what was spent is not known"
+    )]
+    LedgerDamaged {
+        /// The ledger.
+        path: PathBuf,
+        /// What was found.
+        detail: String,
+    },
+    /// The ledger could not be written.
+    #[error("cannot write the ledger {path}: {detail}; check the folder, its permissions and the free space")]
+    LedgerWrite {
+        /// The ledger.
+        path: PathBuf,
+        /// What the database said.
+        detail: String,
+    },
+    /// No such budget.
+    #[error("{0}")]
+    NoBudget(String),
+    /// The budget of the table exists already.
+    #[error("the ledger has a budget for table {table:?} already; a budget is set once")]
+    BudgetExists {
+        /// The table.
+        table: String,
+    },
+    /// The budget does not allow the release.
+    #[error(
+        "the budget of table {table:?} does not allow this release: it needs {needed:.6} of μ², {left:.6} of {total:.6} is left; nothing was written or charged. Lower ε in a new study, or ask whoever set the budget"
+    )]
+    Overspend {
+        /// The table.
+        table: String,
+        /// μ² of the release.
+        needed: f64,
+        /// μ² left.
+        left: f64,
+        /// μ² in all.
+        total: f64,
+    },
+}
+
+impl Error {
+    /// Whose fault it is.
+    pub fn fault(&self) -> Fault {
+        match self {
+            Self::Release(error) => error.fault(),
+            Self::NoLedger { .. }
+            | Self::LedgerInUse { .. }
+            | Self::NoBudget(_)
+            | Self::BudgetExists { .. }
+            | Self::Overspend { .. } => Fault::Budget,
+            Self::LedgerDamaged { .. } => Fault::Integrity,
+            _ => Fault::Input,
+        }
+    }
+}

@@ -1,0 +1,544 @@
+//! The ledger: what a party has spent, on which table.
+//!
+//! A SQLite file at the party. A budget belongs to a named table and is set once. A release is a session: it is
+//! reserved, spent from the moment the first noise may have been drawn, and published. μ² is kept as a whole
+//! number of units of 2⁻⁶⁴, without rounding. Opening the ledger locks out every other process.
+
+use std::path::{Path, PathBuf};
+
+use potluck_core::accounting::{Delta, Epsilon, Mu, MuSquared};
+use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, params};
+use sha2::{Digest, Sha256};
+
+use crate::Error;
+
+/// "potl" in SQLite's application id.
+const APPLICATION_ID: i32 = 0x706f_746c;
+const VERSION: i32 = 1;
+/// Noised integers stored together: 1 MiB.
+const CHUNK: usize = 1 << 17;
+
+const SCHEMA: &str = "
+CREATE TABLE budget (
+    name TEXT PRIMARY KEY,
+    epsilon REAL NOT NULL,
+    delta REAL NOT NULL,
+    total TEXT NOT NULL,
+    created TEXT NOT NULL DEFAULT (datetime('now'))
+) STRICT;
+CREATE TABLE session (
+    id INTEGER PRIMARY KEY,
+    budget TEXT NOT NULL REFERENCES budget(name),
+    study_id TEXT NOT NULL,
+    study_name TEXT NOT NULL,
+    party TEXT NOT NULL,
+    charge TEXT NOT NULL,
+    state TEXT NOT NULL CHECK (state IN ('reserved', 'spent', 'published', 'void')),
+    content_hash TEXT,
+    created TEXT NOT NULL DEFAULT (datetime('now')),
+    changed TEXT NOT NULL DEFAULT (datetime('now'))
+) STRICT;
+CREATE UNIQUE INDEX one_session ON session (budget, study_id, party) WHERE state <> 'void';
+CREATE TABLE stage (
+    session INTEGER NOT NULL REFERENCES session(id),
+    position INTEGER NOT NULL,
+    chunk INTEGER NOT NULL,
+    chunks INTEGER NOT NULL,
+    noised BLOB NOT NULL,
+    checksum BLOB NOT NULL,
+    PRIMARY KEY (session, position, chunk)
+) STRICT;
+";
+
+/// How far a session has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// Budget is set aside; no noise has been drawn.
+    Reserved,
+    /// Noise may have been drawn: the charge stands.
+    Spent,
+    /// The release is out.
+    Published,
+    /// Given back before any noise was drawn.
+    Void,
+}
+
+impl State {
+    /// Its name in files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Reserved => "reserved",
+            Self::Spent => "spent",
+            Self::Published => "published",
+            Self::Void => "void",
+        }
+    }
+
+    fn parse(name: &str) -> Option<Self> {
+        [Self::Reserved, Self::Spent, Self::Published, Self::Void]
+            .into_iter()
+            .find(|state| state.name() == name)
+    }
+}
+
+/// The budget of one table.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Budget {
+    /// The table.
+    pub table: String,
+    /// ε as set.
+    pub epsilon: f64,
+    /// δ as set.
+    pub delta: f64,
+    /// μ² in all.
+    pub total: MuSquared,
+    /// μ² of sessions that are not void.
+    pub spent: MuSquared,
+    /// When it was set (UTC).
+    pub created: String,
+}
+
+impl Budget {
+    /// μ² left.
+    pub fn left(&self) -> MuSquared {
+        self.total.checked_sub(self.spent).unwrap_or(MuSquared::ZERO)
+    }
+}
+
+/// One release, as the ledger knows it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Session {
+    id: i64,
+    /// Whose budget it is charged to.
+    pub table: String,
+    /// Id of the study.
+    pub study_id: String,
+    /// Name of the study.
+    pub study_name: String,
+    /// The party that releases.
+    pub party: String,
+    /// Its charge.
+    pub charge: MuSquared,
+    /// How far it has come.
+    pub state: State,
+    /// Content hash of the release, once it is published.
+    pub content_hash: Option<String>,
+    /// When it was reserved (UTC).
+    pub created: String,
+    /// When it last changed state (UTC).
+    pub changed: String,
+}
+
+/// What a session is for.
+#[derive(Clone, Copy, Debug)]
+pub struct Purpose<'a> {
+    /// Id of the study.
+    pub study_id: &'a str,
+    /// Name of the study.
+    pub study_name: &'a str,
+    /// The party that releases.
+    pub party: &'a str,
+    /// μ of the release.
+    pub mu: Mu,
+}
+
+/// A party's record of what it has spent.
+pub struct Ledger {
+    connection: Connection,
+    path: PathBuf,
+}
+
+impl Ledger {
+    /// Opens the ledger and keeps every other process out until it is dropped.
+    pub fn open(path: &Path) -> Result<Self, Error> {
+        if !path.exists() {
+            return Err(Error::NoLedger { path: path.to_owned() });
+        }
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let ledger = Self::connect(path, flags)?;
+        ledger.check()?;
+        ledger.give_back_reservations()?;
+        Ok(ledger)
+    }
+
+    /// Opens the ledger, making an empty one if there is none.
+    pub fn open_or_create(path: &Path) -> Result<Self, Error> {
+        if path.exists() {
+            return Self::open(path);
+        }
+        create_private_folder(path)
+            .map_err(|error| Error::LedgerWrite { path: path.to_owned(), detail: error.to_string() })?;
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+            | OpenFlags::SQLITE_OPEN_CREATE
+            | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let ledger = Self::connect(path, flags)?;
+        let setup = format!(
+            "BEGIN; {SCHEMA} PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {VERSION}; COMMIT;"
+        );
+        ledger.connection.execute_batch(&setup).map_err(|error| ledger.error(error))?;
+        make_private(path)
+            .map_err(|error| Error::LedgerWrite { path: path.to_owned(), detail: error.to_string() })?;
+        Ok(ledger)
+    }
+
+    fn connect(path: &Path, flags: OpenFlags) -> Result<Self, Error> {
+        let connection =
+            Connection::open_with_flags(path, flags).map_err(|error| sqlite_error(path, &error))?;
+        let ledger = Self { connection, path: path.to_owned() };
+        // An exclusive lock is taken by the first transaction and kept; a lock that is held shows at once.
+        ledger
+            .connection
+            .execute_batch(
+                "PRAGMA locking_mode = EXCLUSIVE;
+                 PRAGMA synchronous = EXTRA;
+                 PRAGMA foreign_keys = ON;
+                 PRAGMA busy_timeout = 0;
+                 BEGIN EXCLUSIVE;
+                 COMMIT;",
+            )
+            .map_err(|error| ledger.error(error))?;
+        Ok(ledger)
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        let pragma = |name: &str| {
+            self.connection
+                .query_row(&format!("PRAGMA {name}"), [], |row| row.get::<_, i32>(0))
+                .map_err(|error| self.error(error))
+        };
+        if pragma("application_id")? != APPLICATION_ID {
+            return Err(self.damaged("it is not a potluck ledger"));
+        }
+        let version = pragma("user_version")?;
+        if version != VERSION {
+            return Err(
+                self.damaged(&format!("it has version {version}, this potluck knows version {VERSION}"))
+            );
+        }
+        let report: String = self
+            .connection
+            .query_row("PRAGMA quick_check(1)", [], |row| row.get(0))
+            .map_err(|error| self.error(error))?;
+        if report == "ok" { Ok(()) } else { Err(self.damaged("the database is inconsistent")) }
+    }
+
+    /// Whoever held a reservation is gone, since we hold the lock, and had drawn no noise.
+    fn give_back_reservations(&self) -> Result<(), Error> {
+        self.connection
+            .execute(
+                "UPDATE session SET state = 'void', changed = datetime('now') WHERE state = 'reserved'",
+                [],
+            )
+            .map_err(|error| self.error(error))?;
+        Ok(())
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Sets the budget of a table, once.
+    ///
+    /// # Privacy
+    /// The total is μ² of the largest μ that keeps everything released from the table (ε, δ)-DP
+    /// (docs/PRIVACY.md#ledger).
+    pub fn set_budget(&mut self, table: &str, epsilon: Epsilon, delta: Delta) -> Result<Budget, Error> {
+        if self.budget(table)?.is_some() {
+            return Err(Error::BudgetExists { table: table.to_owned() });
+        }
+        let total = Mu::analytic(epsilon, delta).map_err(potluck_release::Error::from)?.squared();
+        self.connection
+            .execute(
+                "INSERT INTO budget (name, epsilon, delta, total) VALUES (?1, ?2, ?3, ?4)",
+                params![table, epsilon.get(), delta.get(), total.units().to_string()],
+            )
+            .map_err(|error| self.error(error))?;
+        self.budget(table)?.ok_or_else(|| self.damaged("the budget just set is not there"))
+    }
+
+    /// The budget of a table.
+    pub fn budget(&self, table: &str) -> Result<Option<Budget>, Error> {
+        Ok(self.budgets()?.into_iter().find(|budget| budget.table == table))
+    }
+
+    /// All budgets, by name.
+    pub fn budgets(&self) -> Result<Vec<Budget>, Error> {
+        let mut statement = self
+            .connection
+            .prepare("SELECT name, epsilon, delta, total, created FROM budget ORDER BY name")
+            .map_err(|error| self.error(error))?;
+        let rows = statement
+            .query_map([], |row| {
+                Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get::<_, String>(3)?, row.get(4)?))
+            })
+            .map_err(|error| self.error(error))?;
+        let mut budgets = Vec::new();
+        let sessions = self.sessions()?;
+        for row in rows {
+            let (table, epsilon, delta, total, created): (String, f64, f64, String, String) =
+                row.map_err(|error| self.error(error))?;
+            let charges = sessions
+                .iter()
+                .filter(|session| session.table == table && session.state != State::Void)
+                .map(|session| session.charge);
+            let spent = MuSquared::checked_sum(charges).ok_or_else(|| self.damaged("charges overflow"))?;
+            budgets.push(Budget { table, epsilon, delta, total: self.units(&total)?, spent, created });
+        }
+        Ok(budgets)
+    }
+
+    /// The only table with a budget, or the one named.
+    pub fn choose_table(&self, name: Option<&str>) -> Result<String, Error> {
+        let known: Vec<String> = self.budgets()?.into_iter().map(|budget| budget.table).collect();
+        match (name, known.as_slice()) {
+            (Some(name), known) if known.iter().any(|table| table == name) => Ok(name.to_owned()),
+            (Some(name), _) => Err(Error::NoBudget(format!(
+                "the ledger has no budget for table {name:?}; set one with `potluck ledger init --table {name} --epsilon E --delta D`"
+            ))),
+            (None, [only]) => Ok(only.clone()),
+            (None, []) => Err(Error::NoBudget(
+                "the ledger has no budget yet; set one with `potluck ledger init --table NAME --epsilon E --delta D`"
+                    .to_owned(),
+            )),
+            (None, several) => Err(Error::NoBudget(format!(
+                "the ledger has budgets for {}; say with --table which one this release is charged to",
+                several.join(", ")
+            ))),
+        }
+    }
+
+    /// All sessions, oldest first.
+    pub fn sessions(&self) -> Result<Vec<Session>, Error> {
+        let mut statement = self
+            .connection
+            .prepare(
+                "SELECT id, budget, study_id, study_name, party, charge, state, content_hash, created, changed
+                 FROM session ORDER BY id",
+            )
+            .map_err(|error| self.error(error))?;
+        let rows = statement
+            .query_map([], |row| {
+                let (charge, state): (String, String) = (row.get(5)?, row.get(6)?);
+                let session = Session {
+                    id: row.get(0)?,
+                    table: row.get(1)?,
+                    study_id: row.get(2)?,
+                    study_name: row.get(3)?,
+                    party: row.get(4)?,
+                    charge: MuSquared::ZERO,
+                    state: State::Void,
+                    content_hash: row.get(7)?,
+                    created: row.get(8)?,
+                    changed: row.get(9)?,
+                };
+                Ok((session, charge, state))
+            })
+            .map_err(|error| self.error(error))?;
+        let mut sessions = Vec::new();
+        for row in rows {
+            let (mut session, charge, state) = row.map_err(|error| self.error(error))?;
+            session.charge = self.units(&charge)?;
+            session.state =
+                State::parse(&state).ok_or_else(|| self.damaged("a session has no known state"))?;
+            sessions.push(session);
+        }
+        Ok(sessions)
+    }
+
+    fn units(&self, text: &str) -> Result<MuSquared, Error> {
+        text.parse().map(MuSquared::from_units).map_err(|_| self.damaged("a charge is not a number"))
+    }
+
+    /// The live session of a party's release under a study, if there is one.
+    pub fn session(&self, table: &str, study_id: &str, party: &str) -> Result<Option<Session>, Error> {
+        let matches = |session: &Session| {
+            session.table == table
+                && session.study_id == study_id
+                && session.party == party
+                && session.state != State::Void
+        };
+        Ok(self.sessions()?.into_iter().find(matches))
+    }
+
+    /// Takes up the session of this release, or reserves its charge.
+    ///
+    /// # Privacy
+    /// The charges of all live sessions of a table, this one included, never exceed its total
+    /// (docs/PRIVACY.md#ledger).
+    pub fn reserve(&mut self, table: &str, purpose: Purpose<'_>) -> Result<Session, Error> {
+        if let Some(session) = self.session(table, purpose.study_id, purpose.party)? {
+            return Ok(session);
+        }
+        let budget = self.budget(table)?.ok_or_else(|| {
+            Error::NoBudget(format!(
+                "the ledger has no budget for table {table:?}; set one with `potluck ledger init --table {table} --epsilon E --delta D`"
+            ))
+        })?;
+        let charge = purpose.mu.squared();
+        if budget.left() < charge {
+            return Err(Error::Overspend {
+                table: table.to_owned(),
+                needed: charge.to_f64(),
+                left: budget.left().to_f64(),
+                total: budget.total.to_f64(),
+            });
+        }
+        self.connection
+            .execute(
+                "INSERT INTO session (budget, study_id, study_name, party, charge, state)
+                 VALUES (?1, ?2, ?3, ?4, ?5, 'reserved')",
+                params![
+                    table,
+                    purpose.study_id,
+                    purpose.study_name,
+                    purpose.party,
+                    charge.units().to_string()
+                ],
+            )
+            .map_err(|error| self.error(error))?;
+        self.session(table, purpose.study_id, purpose.party)?
+            .ok_or_else(|| self.damaged("the session just reserved is not there"))
+    }
+
+    fn set_state(&mut self, session: &Session, from: &[State], to: State) -> Result<(), Error> {
+        let allowed: Vec<String> = from.iter().map(|state| format!("'{}'", state.name())).collect();
+        let changed = self
+            .connection
+            .execute(
+                &format!(
+                    "UPDATE session SET state = ?1, changed = datetime('now') WHERE id = ?2 AND state IN ({})",
+                    allowed.join(", ")
+                ),
+                params![to.name(), session.id],
+            )
+            .map_err(|error| self.error(error))?;
+        if changed == 1 { Ok(()) } else { Err(self.damaged("a session is not in the expected state")) }
+    }
+
+    /// Gives a reservation back: no noise has been drawn.
+    pub fn give_back(&mut self, session: &Session) -> Result<(), Error> {
+        self.set_state(session, &[State::Reserved], State::Void)
+    }
+
+    /// Makes the charge stand, before the first noise is drawn.
+    pub fn spend(&mut self, session: &Session) -> Result<(), Error> {
+        self.set_state(session, &[State::Reserved, State::Spent], State::Spent)
+    }
+
+    /// Stores the noised integers of a stage for good. A stage is stored once.
+    pub fn store_stage(&mut self, session: &Session, position: u32, noised: &[i64]) -> Result<(), Error> {
+        let path = self.path.clone();
+        let failed = |error: rusqlite::Error| sqlite_error(&path, &error);
+        let transaction = self.connection.transaction().map_err(failed)?;
+        let chunks = noised.chunks(CHUNK);
+        let count = chunks.len() as i64;
+        for (chunk, values) in chunks.enumerate() {
+            let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+            let checksum = Sha256::digest(&bytes);
+            transaction
+                .execute(
+                    "INSERT INTO stage (session, position, chunk, chunks, noised, checksum) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+                    params![session.id, position, chunk as i64, count, bytes, checksum.as_slice()],
+                )
+                .map_err(failed)?;
+        }
+        transaction.commit().map_err(failed)
+    }
+
+    /// The noised integers of a stage, if they were stored.
+    pub fn stored_stage(&self, session: &Session, position: u32) -> Result<Option<Vec<i64>>, Error> {
+        let expected: Option<i64> = self
+            .connection
+            .query_row(
+                "SELECT chunks FROM stage WHERE session = ?1 AND position = ?2 LIMIT 1",
+                params![session.id, position],
+                |row| row.get(0),
+            )
+            .optional()
+            .map_err(|error| self.error(error))?;
+        let Some(expected) = expected else { return Ok(None) };
+        let mut statement = self
+            .connection
+            .prepare("SELECT noised, checksum FROM stage WHERE session = ?1 AND position = ?2 ORDER BY chunk")
+            .map_err(|error| self.error(error))?;
+        let rows = statement
+            .query_map(params![session.id, position], |row| {
+                Ok((row.get::<_, Vec<u8>>(0)?, row.get::<_, Vec<u8>>(1)?))
+            })
+            .map_err(|error| self.error(error))?;
+        let mut noised = Vec::new();
+        let mut found = 0;
+        for row in rows {
+            let (bytes, checksum) = row.map_err(|error| self.error(error))?;
+            if Sha256::digest(&bytes).as_slice() != checksum || bytes.len() % 8 != 0 {
+                return Err(self.damaged("a stored stage does not match its checksum"));
+            }
+            noised.extend(
+                bytes
+                    .chunks_exact(8)
+                    .map(|value| i64::from_le_bytes(value.try_into().expect("chunks of eight bytes"))),
+            );
+            found += 1;
+        }
+        if found == expected {
+            Ok(Some(noised))
+        } else {
+            Err(self.damaged("part of a stored stage is missing"))
+        }
+    }
+
+    /// Records that the release with this content is out.
+    pub fn publish(&mut self, session: &Session, content_hash: &str) -> Result<(), Error> {
+        self.set_state(session, &[State::Spent, State::Published], State::Published)?;
+        self.connection
+            .execute("UPDATE session SET content_hash = ?1 WHERE id = ?2", params![content_hash, session.id])
+            .map_err(|error| self.error(error))?;
+        Ok(())
+    }
+
+    fn damaged(&self, detail: &str) -> Error {
+        Error::LedgerDamaged { path: self.path.clone(), detail: detail.to_owned() }
+    }
+
+    #[expect(clippy::needless_pass_by_value, reason = "reads better with map_err")]
+    fn error(&self, error: rusqlite::Error) -> Error {
+        sqlite_error(&self.path, &error)
+    }
+}
+
+fn sqlite_error(path: &Path, error: &rusqlite::Error) -> Error {
+    let path = path.to_owned();
+    match error.sqlite_error_code() {
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Error::LedgerInUse { path },
+        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
+            Error::LedgerDamaged { path, detail: "it is not a readable database".to_owned() }
+        }
+        Some(
+            ErrorCode::DiskFull
+            | ErrorCode::ReadOnly
+            | ErrorCode::CannotOpen
+            | ErrorCode::PermissionDenied
+            | ErrorCode::SystemIoFailure,
+        ) => Error::LedgerWrite { path, detail: error.to_string() },
+        _ => Error::LedgerDamaged { path, detail: error.to_string() },
+    }
+}
+
+fn create_private_folder(path: &Path) -> std::io::Result<()> {
+    match path.parent() {
+        Some(folder) if folder != Path::new("") => std::fs::create_dir_all(folder),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(unix)]
+fn make_private(path: &Path) -> std::io::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))
+}
+
+#[cfg(not(unix))]
+fn make_private(_: &Path) -> std::io::Result<()> {
+    Ok(())
+}

@@ -1,0 +1,193 @@
+//! A release from start to end: reserve, validate, draw noise, store, write, publish.
+//!
+//! Whatever happens in between, running the same release again takes it up where it stopped: noise that was
+//! stored is used again, a charge is made once, and a finished file comes out with the same bytes.
+
+use std::num::NonZero;
+use std::path::{Path, PathBuf};
+
+use potluck_release::files::{Audience, Existing, PendingFile, check_writable};
+use potluck_release::signing::SigningKey;
+use potluck_release::{Release, Study};
+use rand_core::CryptoRng;
+
+pub use crate::pass::ExtraColumns;
+
+use crate::ledger::{Purpose, Session, State};
+use crate::pass::Input;
+use crate::stage::{MixedStage, Stage};
+use crate::{Error, Ledger, Table, entropy};
+
+/// Everything a release needs to know.
+pub struct Job<'a> {
+    /// The sealed study.
+    pub study: &'a Study,
+    /// Which of its parties we are.
+    pub party: &'a str,
+    /// Our raw table.
+    pub table: &'a Table,
+    /// The column that holds the ids.
+    pub id_column: &'a str,
+    /// Whether the table may have columns that the study does not name.
+    pub extra_columns: ExtraColumns,
+    /// Whose budget is charged.
+    pub budget: &'a str,
+    /// Where the release goes.
+    pub out: &'a Path,
+    /// What to do when there is a file already.
+    pub existing: Existing,
+    /// The key to sign with.
+    pub signing_key: Option<&'a SigningKey>,
+    /// How many threads may work.
+    pub threads: NonZero<usize>,
+    /// Where temporary files go.
+    pub tmp: PathBuf,
+}
+
+/// The steps of a release, in order. What has been done when the step is reported survives a crash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Nothing has been done yet.
+    Started,
+    /// The charge is reserved.
+    Reserved,
+    /// The whole table was valid, and its sums are known; no noise has been drawn.
+    Summed,
+    /// The charge stands.
+    Spent,
+    /// Noise was drawn and is in memory only.
+    Noised,
+    /// The noised integers are stored.
+    Stored,
+    /// The file is complete under its temporary name.
+    Written,
+    /// The file has its name.
+    Named,
+    /// The ledger knows the file.
+    Published,
+}
+
+impl Step {
+    /// Every step, in order.
+    pub const ALL: [Self; 9] = [
+        Self::Started,
+        Self::Reserved,
+        Self::Summed,
+        Self::Spent,
+        Self::Noised,
+        Self::Stored,
+        Self::Written,
+        Self::Named,
+        Self::Published,
+    ];
+}
+
+/// Whoever wants to know how a release is going.
+pub trait Observer: Sync {
+    /// A step is done.
+    fn step(&self, _step: Step) {}
+
+    /// So many rows of the current pass have been read.
+    fn rows(&self, _done: u64) {}
+}
+
+/// Nobody wants to know.
+impl Observer for () {}
+
+/// What came of a release.
+pub struct Published {
+    /// The release.
+    pub release: Release,
+    /// Whether it was out already, so that nothing changed.
+    pub repeated: bool,
+}
+
+/// Releases a party's columns, with noise from the operating system's randomness.
+pub fn release(job: &Job<'_>, ledger: &mut Ledger, observer: &dyn Observer) -> Result<Published, Error> {
+    release_with(job, ledger, observer, &mut entropy::secure_rng()?)
+}
+
+/// Releases a party's columns, with noise from `rng`; for tests, which need to repeat it.
+pub fn release_with<R: CryptoRng>(
+    job: &Job<'_>,
+    ledger: &mut Ledger,
+    observer: &dyn Observer,
+    rng: &mut R,
+) -> Result<Published, Error> {
+    let definition = job.study.definition();
+    definition.party(job.party)?;
+    observer.step(Step::Started);
+    let known = ledger.session(job.budget, job.study.id(), job.party)?;
+    if known.is_none_or(|session| session.state == State::Reserved) {
+        check_writable(job.out, job.existing)?;
+    }
+    let purpose = Purpose {
+        study_id: job.study.id(),
+        study_name: definition.name(),
+        party: job.party,
+        mu: job.study.mu(),
+    };
+    let session = ledger.reserve(job.budget, purpose)?;
+    observer.step(Step::Reserved);
+
+    let stage = MixedStage::new(job.study.mixed_rows(job.party)?);
+    let noised = match ledger.stored_stage(&session, 0)? {
+        Some(noised) => noised,
+        None => draw(job, ledger, &session, &stage, observer, rng)?,
+    };
+    let release = Release::new(job.study, job.party, &noised, job.signing_key)?;
+    publish(job, ledger, &session, release, observer)
+}
+
+/// Computes a stage's sums, adds noise and stores the result for good.
+fn draw<R: CryptoRng>(
+    job: &Job<'_>,
+    ledger: &mut Ledger,
+    session: &Session,
+    stage: &dyn Stage,
+    observer: &dyn Observer,
+    rng: &mut R,
+) -> Result<Vec<i64>, Error> {
+    let sums = input(job).and_then(|input| input.sums(stage, &|done| observer.rows(done)));
+    let sums = match sums {
+        Ok(sums) => sums,
+        Err(error) => {
+            if session.state == State::Reserved {
+                ledger.give_back(session)?;
+            }
+            return Err(error);
+        }
+    };
+    observer.step(Step::Summed);
+    ledger.spend(session)?;
+    observer.step(Step::Spent);
+    let noised = sums.noised(stage, rng);
+    observer.step(Step::Noised);
+    ledger.store_stage(session, 0, &noised)?;
+    observer.step(Step::Stored);
+    Ok(noised)
+}
+
+fn input<'a>(job: &Job<'a>) -> Result<Input<'a>, Error> {
+    Input::new(job.study, job.party, job.table, job.id_column, job.extra_columns, job.threads, &job.tmp)
+}
+
+fn publish(
+    job: &Job<'_>,
+    ledger: &mut Ledger,
+    session: &Session,
+    release: Release,
+    observer: &dyn Observer,
+) -> Result<Published, Error> {
+    let bytes = release.to_bytes();
+    let repeated = std::fs::read(job.out).is_ok_and(|present| present == bytes);
+    if !repeated {
+        let pending = PendingFile::write(job.out, &bytes, job.existing, Audience::Public)?;
+        observer.step(Step::Written);
+        pending.publish()?;
+    }
+    observer.step(Step::Named);
+    ledger.publish(session, release.content_hash())?;
+    observer.step(Step::Published);
+    Ok(Published { release, repeated })
+}

@@ -1,0 +1,339 @@
+//! From Arrow arrays of any type to the numbers, levels and subjects that a study speaks of.
+//!
+//! Messages name table, column and row, never a value.
+
+use std::collections::HashMap;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Date32Type, Date64Type, Float64Type, Int64Type, UInt64Type};
+use arrow_array::{Array, ArrayRef, RecordBatch, StringArray};
+use arrow_cast::parse::Parser;
+use arrow_cast::{CastOptions, cast_with_options};
+use arrow_schema::DataType;
+use potluck_core::encoding::MISSING_LEVEL;
+use potluck_core::mixing::{MixingKey, SubjectDigest};
+use potluck_release::study::{Column, Domain, IdKind, Missing, Study, Unknown};
+
+use crate::Error;
+use crate::rows::{Rows, Values};
+
+const MILLISECONDS_A_DAY: i64 = 86_400_000;
+
+/// Where values stand, for messages.
+struct Place<'a> {
+    table: &'a str,
+    column: &'a str,
+    first: u64,
+}
+
+impl Place<'_> {
+    fn value(&self, index: usize, problem: impl Into<String>) -> Error {
+        Error::Value {
+            table: self.table.to_owned(),
+            column: self.column.to_owned(),
+            row: self.first + index as u64 + 1,
+            problem: problem.into(),
+        }
+    }
+
+    fn column(&self, problem: impl Into<String>) -> Error {
+        Error::Column {
+            table: self.table.to_owned(),
+            column: self.column.to_owned(),
+            problem: problem.into(),
+        }
+    }
+
+    fn cast(&self, array: &ArrayRef, to: &DataType) -> Result<ArrayRef, Error> {
+        cast_with_options(array, to, &CastOptions { safe: false, ..CastOptions::default() })
+            .map_err(|_| self.column(format!("its values of type {} cannot be read", array.data_type())))
+    }
+
+    /// A dictionary or run-length encoded array as the plain values it stands for.
+    fn plain(&self, array: &ArrayRef) -> Result<ArrayRef, Error> {
+        match array.data_type() {
+            DataType::Dictionary(_, values) => self.cast(array, values),
+            DataType::RunEndEncoded(_, values) => self.cast(array, values.data_type()),
+            _ => Ok(array.clone()),
+        }
+    }
+}
+
+/// Numbers, NaN where missing.
+fn numbers(place: &Place<'_>, array: &ArrayRef, text: bool, tokens: &[String]) -> Result<Vec<f64>, Error> {
+    let array = place.plain(array)?;
+    let array = match array.data_type() {
+        DataType::Null => return Ok(vec![f64::NAN; array.len()]),
+        DataType::Boolean => {
+            let values = array.as_boolean();
+            return Ok(values.iter().map(|value| value.map_or(f64::NAN, f64::from)).collect());
+        }
+        DataType::Date32 => {
+            let days = array.as_primitive::<Date32Type>();
+            return Ok(days.iter().map(|day| day.map_or(f64::NAN, f64::from)).collect());
+        }
+        DataType::Date64 => {
+            let times = array.as_primitive::<Date64Type>();
+            return Ok(times
+                .iter()
+                .map(|time| time.map_or(f64::NAN, |time| time.div_euclid(MILLISECONDS_A_DAY) as f64))
+                .collect());
+        }
+        kind if kind.is_numeric() => place.cast(&array, &DataType::Float64)?,
+        DataType::Utf8 if text => return parse_numbers(place, array.as_string(), tokens),
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => {
+            return Err(place.column(
+                "holds text, but the study gives it bounds; cast it to a number, or give it levels",
+            ));
+        }
+        DataType::Timestamp(..) => {
+            return Err(place.column("holds timestamps; cast it to a date (counted in days) or to a number"));
+        }
+        other => {
+            return Err(place.column(format!(
+                "has type {other}, which has no order of numbers; cast it to a number, a date or a boolean"
+            )));
+        }
+    };
+    let values = array.as_primitive::<Float64Type>();
+    Ok(values.iter().map(|value| value.unwrap_or(f64::NAN)).collect())
+}
+
+fn parse_numbers(place: &Place<'_>, array: &StringArray, tokens: &[String]) -> Result<Vec<f64>, Error> {
+    let parse = |(index, text): (usize, Option<&str>)| {
+        let text = text.unwrap_or_default().trim_ascii();
+        if tokens.iter().any(|token| token == text) {
+            return Ok(f64::NAN);
+        }
+        if let Ok(number) = text.parse::<f64>() {
+            return Ok(number);
+        }
+        // A date counts in days, as in files that have a type for it.
+        let day = (text.len() == 10).then(|| Date32Type::parse(text)).flatten();
+        day.map(f64::from).ok_or_else(|| {
+            place.value(
+                index,
+                "is not a number; correct it, or list its text under missing_tokens in the study if it means a missing value",
+            )
+        })
+    };
+    array.iter().enumerate().map(parse).collect()
+}
+
+/// Values as the text that levels are compared with; `None` where missing.
+fn texts(place: &Place<'_>, array: &ArrayRef) -> Result<StringArray, Error> {
+    let array = place.plain(array)?;
+    let kind = array.data_type();
+    let plain = matches!(
+        kind,
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View | DataType::Boolean | DataType::Null
+    );
+    if !plain && !kind.is_integer() {
+        return Err(place.column(format!(
+            "has type {kind}, but the study gives it levels; levels are text, whole numbers or booleans"
+        )));
+    }
+    Ok(place.cast(&array, &DataType::Utf8)?.as_string().clone())
+}
+
+/// Level codes, `MISSING_LEVEL` where missing.
+fn levels(
+    place: &Place<'_>,
+    array: &ArrayRef,
+    codes: &HashMap<&str, u32>,
+    unknown: Unknown,
+    missing_text: impl Fn(&str) -> bool,
+) -> Result<Vec<u32>, Error> {
+    let texts = texts(place, array)?;
+    let code = |(index, text): (usize, Option<&str>)| {
+        let Some(text) = text else { return Ok(MISSING_LEVEL) };
+        match (codes.get(text), unknown) {
+            (Some(&code), _) => Ok(code),
+            (None, _) if missing_text(text) => Ok(MISSING_LEVEL),
+            (None, Unknown::Other) => Ok(codes["other"]),
+            (None, Unknown::Error) => Err(place.value(
+                index,
+                "is not one of the study's levels; correct it, or agree on a study with this level or with unknown = \"other\"",
+            )),
+        }
+    };
+    texts.iter().enumerate().map(code).collect()
+}
+
+fn level_codes(levels: &[String]) -> HashMap<&str, u32> {
+    levels.iter().map(String::as_str).zip(0..).collect()
+}
+
+fn column_values(
+    place: &Place<'_>,
+    column: &Column,
+    array: &ArrayRef,
+    text: bool,
+    tokens: &[String],
+) -> Result<Values, Error> {
+    let (values, first_missing) = match column.domain() {
+        Domain::Numeric(_) => {
+            let numbers = numbers(place, array, text, tokens)?;
+            let missing = numbers.iter().position(|number| !number.is_finite());
+            (Values::Numbers(numbers), missing)
+        }
+        Domain::Categorical { levels: names, unknown } => {
+            let missing_text = |value: &str| text && tokens.iter().any(|token| token == value);
+            let codes = levels(place, array, &level_codes(names), *unknown, missing_text)?;
+            let missing = codes.iter().position(|&code| code == MISSING_LEVEL);
+            (Values::Levels(codes), missing)
+        }
+    };
+    match (column.missing(), first_missing) {
+        (Missing::Error, Some(index)) => Err(place.value(
+            index,
+            "is missing, and the study refuses missing values here; complete the table, or agree on missing = \"midpoint\"",
+        )),
+        _ => Ok(values),
+    }
+}
+
+/// Reads batches of one party's table as the study says.
+pub(crate) struct Converter<'a> {
+    table: &'a str,
+    text: bool,
+    columns: &'a [Column],
+    id: Option<(&'a str, IdKind)>,
+    key: &'a MixingKey,
+    tokens: &'a [String],
+}
+
+impl<'a> Converter<'a> {
+    pub(crate) fn new(
+        table: &'a str,
+        text: bool,
+        study: &'a Study,
+        columns: &'a [Column],
+        id_column: &'a str,
+    ) -> Self {
+        let definition = study.definition();
+        let id = match definition.id_kind() {
+            IdKind::Row => None,
+            kind => Some((id_column, kind)),
+        };
+        Self { table, text, columns, id, key: study.seal().key(), tokens: definition.missing_tokens() }
+    }
+
+    /// Converts a batch with the party's columns in order, then the id column if there is one.
+    pub(crate) fn rows(&self, first: u64, batch: &RecordBatch) -> Result<Rows, Error> {
+        let mut columns = Vec::with_capacity(self.columns.len());
+        for (column, array) in self.columns.iter().zip(batch.columns()) {
+            let place = Place { table: self.table, column: column.name(), first };
+            columns.push(column_values(&place, column, array, self.text, self.tokens)?);
+        }
+        let subjects = self.subjects(first, batch)?;
+        Ok(Rows { first, count: batch.num_rows(), subjects, columns })
+    }
+
+    /// Converts the ids of a batch whose last column holds them.
+    pub(crate) fn subjects(&self, first: u64, batch: &RecordBatch) -> Result<Vec<SubjectDigest>, Error> {
+        let Some((name, kind)) = self.id else {
+            let positions = first..first + batch.num_rows() as u64;
+            return Ok(positions.map(|position| self.key.subject(position.to_string().as_bytes())).collect());
+        };
+        let place = Place { table: self.table, column: name, first };
+        let array = batch.columns().last().expect("the id column was asked for");
+        let array = place.plain(array)?;
+        let missing = |index| place.value(index, "the id is missing; every row needs one");
+        if let Some(index) = (0..array.len()).find(|&index| array.is_null(index)) {
+            return Err(missing(index));
+        }
+        match (kind, array.data_type()) {
+            (IdKind::Integer, DataType::UInt64) => {
+                let ids = array.as_primitive::<UInt64Type>().values();
+                Ok(ids.iter().map(|id| self.key.subject(id.to_string().as_bytes())).collect())
+            }
+            (IdKind::Integer, data_type) if data_type.is_integer() => {
+                let wide = place.cast(&array, &DataType::Int64)?;
+                let ids = wide.as_primitive::<Int64Type>().values();
+                Ok(ids.iter().map(|id| self.key.subject(id.to_string().as_bytes())).collect())
+            }
+            (IdKind::Integer, DataType::Utf8) if self.text => {
+                let ids = array.as_string::<i32>().iter().flatten().enumerate();
+                ids.map(|(index, id)| {
+                    if id.is_empty() {
+                        Err(missing(index))
+                    } else if is_plain_integer(id) {
+                        Ok(self.key.subject(id.as_bytes()))
+                    } else {
+                        Err(place.value(
+                            index,
+                            "the id is not a whole number in plain decimal (no padding, no sign, no point); all parties must write ids alike, or the study must say id = \"text\"",
+                        ))
+                    }
+                })
+                .collect()
+            }
+            (IdKind::Text, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View) => {
+                let texts = texts(&place, &array)?;
+                let ids = texts.iter().flatten().enumerate();
+                ids.map(|(index, id)| {
+                    if id.is_empty() { Err(missing(index)) } else { Ok(self.key.subject(id.as_bytes())) }
+                })
+                .collect()
+            }
+            (IdKind::Integer, other) => Err(place.column(format!(
+                "holds ids of type {other}, but the study's ids are whole numbers; cast it to a whole number"
+            ))),
+            (_, other) => Err(place.column(format!(
+                "holds ids of type {other}, but the study's ids are text; cast it to text exactly as the other parties write it"
+            ))),
+        }
+    }
+}
+
+/// Whether the text is a whole number as every engine prints it.
+fn is_plain_integer(text: &str) -> bool {
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    let padded = digits.len() > 1 && digits.starts_with('0');
+    let negative_zero = text.starts_with('-') && digits == "0";
+    !digits.is_empty()
+        && digits.len() <= 19
+        && digits.bytes().all(|digit| digit.is_ascii_digit())
+        && !padded
+        && !negative_zero
+}
+
+/// Values of a column for prediction: numbers as they are, and texts for levels.
+pub(crate) enum Input {
+    Numbers(Vec<f64>),
+    Texts(StringArray),
+}
+
+/// Reads a column for prediction, as numbers or as texts.
+pub(crate) fn input(
+    table: &str,
+    column: &str,
+    first: u64,
+    array: &ArrayRef,
+    text: bool,
+    numeric: bool,
+) -> Result<Input, Error> {
+    let place = Place { table, column, first };
+    let tokens = [String::new(), "NA".to_owned()];
+    if numeric {
+        numbers(&place, array, text, &tokens).map(Input::Numbers)
+    } else {
+        texts(&place, array).map(Input::Texts)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plain_integers() {
+        for good in ["0", "7", "-12", "9223372036854775807"] {
+            assert!(is_plain_integer(good), "{good}");
+        }
+        for bad in ["", "-", "007", "+7", "7.0", "1e3", " 7", "-0", "٧"] {
+            assert!(!is_plain_integer(bad), "{bad}");
+        }
+    }
+}

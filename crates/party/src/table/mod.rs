@@ -1,0 +1,347 @@
+//! Raw tables: CSV (plain or gzipped), Parquet, Arrow IPC; from a file or from standard input.
+//!
+//! A table is read in batches, several times, and never held in memory. What kind of file it is shows in its
+//! first bytes, not in its name.
+
+pub(crate) mod convert;
+
+use std::collections::HashSet;
+use std::fs::File;
+use std::io::{self, BufReader, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arrow_array::builder::StringBuilder;
+use arrow_array::{ArrayRef, RecordBatch, RecordBatchReader};
+use arrow_ipc::reader::{FileReader, StreamReader};
+use arrow_schema::{ArrowError, DataType, Field, Schema};
+use flate2::read::MultiGzDecoder;
+use parquet::arrow::ProjectionMask;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+
+use crate::Error;
+
+/// Rows handed on at a time.
+pub(crate) const BATCH: usize = 8192;
+
+/// A party's raw table.
+pub struct Table {
+    name: String,
+    source: Source,
+    format: Format,
+    batch: usize,
+}
+
+enum Source {
+    Path(PathBuf),
+    /// An unnamed private copy of standard input.
+    Spool(File),
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Format {
+    Csv,
+    GzipCsv,
+    Parquet,
+    ArrowFile,
+    ArrowStream,
+}
+
+/// Batches of a table with just the columns asked for, in the order asked for.
+pub(crate) struct Batches {
+    /// Whether values are text that has to be parsed (CSV).
+    pub(crate) text: bool,
+    pub(crate) next: Box<dyn Iterator<Item = Result<RecordBatch, Error>> + Send>,
+}
+
+impl Table {
+    /// Opens a table; `-` copies standard input to an unnamed private file in `tmp` first.
+    pub fn open(path: &Path, tmp: &Path) -> Result<Self, Error> {
+        if path == Path::new("-") {
+            return Self::spool(&mut io::stdin().lock(), "standard input", tmp);
+        }
+        let name = path.display().to_string();
+        let read = |source| Error::Read { table: path.display().to_string(), source };
+        let metadata = std::fs::metadata(path).map_err(read)?;
+        if !metadata.is_file() {
+            return Err(Error::Table {
+                table: name,
+                problem: "is not a file; give one CSV, Parquet or Arrow file, or `-` to read standard input"
+                    .to_owned(),
+            });
+        }
+        let mut table =
+            Self { name, source: Source::Path(path.to_owned()), format: Format::Csv, batch: BATCH };
+        table.format = table.sniff()?;
+        Ok(table)
+    }
+
+    /// Copies a stream to an unnamed private file, so that it can be read several times.
+    pub fn spool(stream: &mut dyn Read, name: &str, tmp: &Path) -> Result<Self, Error> {
+        let mut file = tempfile::tempfile_in(tmp).map_err(Error::Temporary)?;
+        io::copy(stream, &mut file).map_err(Error::Temporary)?;
+        let mut table =
+            Self { name: name.to_owned(), source: Source::Spool(file), format: Format::Csv, batch: BATCH };
+        table.format = table.sniff()?;
+        Ok(table)
+    }
+
+    /// The same table, read in batches of another size.
+    #[must_use]
+    pub fn with_batch_size(mut self, batch: usize) -> Self {
+        self.batch = batch.max(1);
+        self
+    }
+
+    /// What to call it in messages.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn file(&self) -> Result<File, Error> {
+        let file = match &self.source {
+            Source::Path(path) => File::open(path),
+            Source::Spool(file) => file.try_clone().and_then(|mut file| {
+                file.seek(SeekFrom::Start(0))?;
+                Ok(file)
+            }),
+        };
+        file.map_err(|source| Error::Read { table: self.name.clone(), source })
+    }
+
+    fn sniff(&self) -> Result<Format, Error> {
+        let mut head = Vec::new();
+        let read = self.file()?.take(6).read_to_end(&mut head);
+        read.map_err(|source| Error::Read { table: self.name.clone(), source })?;
+        Ok(match head.as_slice() {
+            [] => return Err(self.problem("is empty; the first line of a CSV file names its columns")),
+            [b'P', b'A', b'R', b'1', ..] => Format::Parquet,
+            b"ARROW1" => Format::ArrowFile,
+            [0xff, 0xff, 0xff, 0xff, ..] => Format::ArrowStream,
+            [0x1f, 0x8b, ..] => Format::GzipCsv,
+            _ => Format::Csv,
+        })
+    }
+
+    fn problem(&self, problem: impl Into<String>) -> Error {
+        Error::Table { table: self.name.clone(), problem: problem.into() }
+    }
+
+    /// Decoder messages may quote what they could not decode, so they are not passed on.
+    fn damaged(&self) -> Error {
+        self.problem("cannot be decoded; it is damaged, cut short, or uses a feature that is not supported")
+    }
+
+    /// The names of its columns.
+    pub fn column_names(&self) -> Result<Vec<String>, Error> {
+        let names: Vec<String> = match self.format {
+            Format::Csv | Format::GzipCsv => {
+                let mut reader = self.csv()?;
+                let header = reader.headers().map_err(|_| self.damaged())?;
+                header.iter().map(str::to_owned).collect()
+            }
+            Format::Parquet => {
+                let builder =
+                    ParquetRecordBatchReaderBuilder::try_new(self.file()?).map_err(|_| self.damaged())?;
+                builder.schema().fields().iter().map(|field| field.name().clone()).collect()
+            }
+            Format::ArrowFile | Format::ArrowStream => {
+                let reader = self.arrow(None)?;
+                reader.schema().fields().iter().map(|field| field.name().clone()).collect()
+            }
+        };
+        let mut seen = HashSet::new();
+        if let Some(twice) = names.iter().find(|name| !seen.insert(name.as_str())) {
+            return Err(Error::Column {
+                table: self.name.clone(),
+                column: twice.clone(),
+                problem: "the table has two columns of this name; rename or remove one".to_owned(),
+            });
+        }
+        Ok(names)
+    }
+
+    /// Positions of `columns` in the table.
+    fn positions(&self, columns: &[String]) -> Result<Vec<usize>, Error> {
+        let names = self.column_names()?;
+        let find = |column: &String| {
+            names.iter().position(|name| name == column).ok_or_else(|| Error::Column {
+                table: self.name.clone(),
+                column: column.clone(),
+                problem: format!("is missing; the table has the columns {}", names.join(", ")),
+            })
+        };
+        columns.iter().map(find).collect()
+    }
+
+    /// Reads the table from the start.
+    pub(crate) fn batches(&self, columns: &[String]) -> Result<Batches, Error> {
+        let positions = self.positions(columns)?;
+        let damaged = {
+            let name = self.name.clone();
+            move |_: ArrowError| Error::Table {
+                table: name.clone(),
+                problem:
+                    "cannot be decoded; it is damaged, cut short, or uses a feature that is not supported"
+                        .to_owned(),
+            }
+        };
+        Ok(match self.format {
+            Format::Csv | Format::GzipCsv => Batches {
+                text: true,
+                next: Box::new(CsvBatches {
+                    table: self.name.clone(),
+                    reader: self.csv()?,
+                    schema: Arc::new(Schema::new(
+                        columns
+                            .iter()
+                            .map(|name| Field::new(name, DataType::Utf8, false))
+                            .collect::<Vec<_>>(),
+                    )),
+                    positions,
+                    batch: self.batch,
+                    row: 0,
+                }),
+            },
+            Format::Parquet => {
+                let builder =
+                    ParquetRecordBatchReaderBuilder::try_new(self.file()?).map_err(|_| self.damaged())?;
+                let mask = ProjectionMask::roots(builder.parquet_schema(), positions.iter().copied());
+                let reader = builder
+                    .with_projection(mask)
+                    .with_batch_size(self.batch)
+                    .build()
+                    .map_err(|_| self.damaged())?;
+                let order = reading_order(&positions);
+                Batches {
+                    text: false,
+                    next: Box::new(
+                        reader.map(move |batch| {
+                            batch.and_then(|batch| batch.project(&order)).map_err(&damaged)
+                        }),
+                    ),
+                }
+            }
+            Format::ArrowFile | Format::ArrowStream => {
+                let mut distinct = positions.clone();
+                distinct.sort_unstable();
+                let reader = self.arrow(Some(distinct))?;
+                let order = reading_order(&positions);
+                Batches {
+                    text: false,
+                    next: Box::new(
+                        reader.map(move |batch| {
+                            batch.and_then(|batch| batch.project(&order)).map_err(&damaged)
+                        }),
+                    ),
+                }
+            }
+        })
+    }
+
+    fn csv(&self) -> Result<csv::Reader<Box<dyn Read + Send>>, Error> {
+        let mut stream: Box<dyn Read + Send> = match self.format {
+            Format::GzipCsv => Box::new(MultiGzDecoder::new(BufReader::new(self.file()?))),
+            _ => Box::new(self.file()?),
+        };
+        // A byte order mark is not part of the first column's name.
+        let mut head = Vec::new();
+        let read = stream.by_ref().take(3).read_to_end(&mut head);
+        read.map_err(|source| Error::Read { table: self.name.clone(), source })?;
+        if head == [0xef, 0xbb, 0xbf] {
+            head.clear();
+        }
+        let stream: Box<dyn Read + Send> = Box::new(io::Cursor::new(head).chain(stream));
+        Ok(csv::ReaderBuilder::new().buffer_capacity(1 << 18).from_reader(stream))
+    }
+
+    fn arrow(&self, projection: Option<Vec<usize>>) -> Result<Box<dyn RecordBatchReader + Send>, Error> {
+        let file = BufReader::new(self.file()?);
+        Ok(match self.format {
+            Format::ArrowFile => Box::new(FileReader::try_new(file, projection).map_err(|_| self.damaged())?),
+            _ => Box::new(StreamReader::try_new(file, projection).map_err(|_| self.damaged())?),
+        })
+    }
+}
+
+/// Readers give projected columns in the order of the file; this puts them into the order asked for.
+fn reading_order(positions: &[usize]) -> Vec<usize> {
+    let mut sorted = positions.to_vec();
+    sorted.sort_unstable();
+    positions
+        .iter()
+        .map(|position| sorted.binary_search(position).expect("every position is in the sorted list"))
+        .collect()
+}
+
+/// CSV as batches of text columns.
+struct CsvBatches {
+    table: String,
+    reader: csv::Reader<Box<dyn Read + Send>>,
+    schema: Arc<Schema>,
+    positions: Vec<usize>,
+    batch: usize,
+    row: u64,
+}
+
+impl CsvBatches {
+    fn read(&mut self) -> Result<Option<RecordBatch>, Error> {
+        let mut builders: Vec<_> = self.positions.iter().map(|_| StringBuilder::new()).collect();
+        let mut record = csv::ByteRecord::new();
+        let mut count = 0;
+        while count < self.batch {
+            match self.reader.read_byte_record(&mut record) {
+                Ok(true) => {}
+                Ok(false) => break,
+                Err(error) => return Err(self.problem(&error)),
+            }
+            self.row += 1;
+            count += 1;
+            for (builder, &position) in builders.iter_mut().zip(&self.positions) {
+                let text = std::str::from_utf8(&record[position]).map_err(|_| Error::Value {
+                    table: self.table.clone(),
+                    column: self.schema.field(builder_index(&self.positions, position)).name().clone(),
+                    row: self.row,
+                    problem: "is not UTF-8 text; convert the file to UTF-8".to_owned(),
+                })?;
+                builder.append_value(text);
+            }
+        }
+        if count == 0 {
+            return Ok(None);
+        }
+        let options = arrow_array::RecordBatchOptions::new().with_row_count(Some(count));
+        let arrays: Vec<ArrayRef> =
+            builders.iter_mut().map(|builder| Arc::new(builder.finish()) as ArrayRef).collect();
+        let batch = RecordBatch::try_new_with_options(Arc::clone(&self.schema), arrays, &options)
+            .expect("text columns of equal length");
+        Ok(Some(batch))
+    }
+
+    /// Never the reader's own message: it may quote the line.
+    fn problem(&self, error: &csv::Error) -> Error {
+        let problem = match error.kind() {
+            csv::ErrorKind::UnequalLengths { expected_len, len, .. } => format!(
+                "row {} has {len} fields where the header has {expected_len}; check its quotes and separators",
+                self.row + 1
+            ),
+            csv::ErrorKind::Io(_) => {
+                format!("cannot be read after row {}; it is damaged or cut short", self.row)
+            }
+            _ => format!("row {} is not valid CSV; check its quotes and separators", self.row + 1),
+        };
+        Error::Table { table: self.table.clone(), problem }
+    }
+}
+
+fn builder_index(positions: &[usize], position: usize) -> usize {
+    positions.iter().position(|&candidate| candidate == position).unwrap_or(0)
+}
+
+impl Iterator for CsvBatches {
+    type Item = Result<RecordBatch, Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.read().transpose()
+    }
+}
