@@ -1,1 +1,185 @@
-//! noise
+//! Noise: round(σ·g) for an integer σ and a standard normal g sampled exactly.
+//!
+//! Implements section 4.3 of the design. The deviate comes from Karney 2016, "Sampling exactly from the
+//! normal distribution", Algorithm N: random bits and integer comparisons, no floating point and no
+//! approximation. For an integer q, round(q + σg) = q + round(σg), so adding this noise to integer sums
+//! releases a post-processing of the textbook Gaussian mechanism, with its guarantee and its exact
+//! composition. The proofs are in docs/PRIVACY.md#noise.
+
+mod karney;
+
+use karney::{RandomBits, standard_normal};
+use rand_core::Rng;
+
+/// Noised sums are kept within ±`NOISED_SUM_LIMIT`, where every integer is an exact `f64`.
+pub const NOISED_SUM_LIMIT: i64 = 1 << 53;
+
+/// Scales from here on are refused.
+const SIGMA_LIMIT: u64 = 1 << 53;
+
+/// A noise scale σ: the standard deviation of the normal deviate before rounding, in units of the sums.
+///
+/// An integer with 1 ≤ σ < 2^53, so σ times 64 binary digits fits in 128-bit arithmetic.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Sigma(u64);
+
+/// A noise scale that cannot be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SigmaError {
+    /// σ = 0: the sums would be published as they are.
+    #[error(
+        "the noise scale σ is 0, which would publish the exact sums; \
+         σ must be an integer of at least 1: round it up, never down"
+    )]
+    Zero,
+    /// σ ≥ 2^53: most results would be clamped.
+    #[error(
+        "the noise scale σ = {0} is 2^53 or more, beyond the range of a published sum; \
+         give the statistic a larger share of the budget, or narrow the bounds of its columns"
+    )]
+    TooLarge(u64),
+}
+
+impl Sigma {
+    /// Accepts 1 ≤ σ < 2^53.
+    pub const fn new(sigma: u64) -> Result<Self, SigmaError> {
+        match sigma {
+            0 => Err(SigmaError::Zero),
+            1..SIGMA_LIMIT => Ok(Self(sigma)),
+            SIGMA_LIMIT.. => Err(SigmaError::TooLarge(sigma)),
+        }
+    }
+
+    /// The scale as an integer.
+    pub const fn get(self) -> u64 {
+        self.0
+    }
+}
+
+/// Draws round(σ·g), g a standard normal sampled exactly.
+///
+/// The result saturates at ±`i64::MAX`, which takes |g| > 2^10 and therefore has probability below
+/// e^−500000. Successive calls do not share leftover random bits; to noise many sums use
+/// [`add_noise`], which does.
+///
+/// # Privacy
+///
+/// If the bits of `rng` are ideal, the result is distributed exactly as the rounded (and saturated)
+/// value of a real number drawn from N(0, σ²): docs/PRIVACY.md#noise. What it costs to publish a sum
+/// with this noise is for [`crate::accounting`] to say. The time a call takes depends on the noise
+/// drawn; it knows nothing of the sum.
+pub fn rounded_gaussian<R: Rng + ?Sized>(sigma: Sigma, rng: &mut R) -> i64 {
+    rounded_gaussian_in_digits::<64, R>(sigma, rng)
+}
+
+/// [`rounded_gaussian`] with uniform deviates expanded in digits of `DIGIT_BITS` bits: 1, 2, 4, 8, 16, 32
+/// or 64.
+///
+/// The distribution does not depend on the width, only the number of bits consumed and the speed do.
+/// With 64-bit digits two deviates tie once in 2^64 comparisons; narrow digits make ties and undecided
+/// roundings everyday events, which is how the tests reach them.
+///
+/// # Privacy
+///
+/// As [`rounded_gaussian`].
+pub fn rounded_gaussian_in_digits<const DIGIT_BITS: u32, R: Rng + ?Sized>(sigma: Sigma, rng: &mut R) -> i64 {
+    let noise = draw::<DIGIT_BITS, R>(sigma, &mut RandomBits::new(rng));
+    noise.clamp(-i128::from(i64::MAX), i128::from(i64::MAX)) as i64
+}
+
+/// Adds independent noise round(σ·g) to each of `sums` and clamps the results to
+/// ±[`NOISED_SUM_LIMIT`].
+///
+/// # Privacy
+///
+/// Each result is clamp(round(q + σg)) for the sum q and a fresh, exactly normal g: a function of
+/// q + σg alone. If replacing one subject changes the sums by (δᵢ), the call as a whole is √Σ(δᵢ/σ)²
+/// Gaussian-differentially private, given ideal bits from `rng`. No condition on the size of the sums:
+/// nothing wraps. Proof: docs/PRIVACY.md#noise.
+pub fn add_noise<R: Rng + ?Sized>(sums: &mut [i64], sigma: Sigma, rng: &mut R) {
+    let limit = i128::from(NOISED_SUM_LIMIT);
+    let mut bits = RandomBits::new(rng);
+    for sum in sums {
+        let noised = i128::from(*sum) + draw::<64, R>(sigma, &mut bits);
+        *sum = noised.clamp(-limit, limit) as i64;
+    }
+}
+
+/// round(σ·g) without saturation: |result| ≤ σ(k + 1) < 2^53·2^64, far inside `i128`.
+fn draw<const DIGIT_BITS: u32, R: Rng + ?Sized>(sigma: Sigma, bits: &mut RandomBits<'_, R>) -> i128 {
+    let mut normal = standard_normal::<DIGIT_BITS, R>(bits);
+    // ⌊σ(k + x) + ½⌋ = σk + ⌊σx + ½⌋, because σk is an integer.
+    let magnitude = i128::from(sigma.get()) * i128::from(normal.whole)
+        + i128::from(normal.fraction.scale_and_round(sigma.get(), bits));
+    if normal.negative { -magnitude } else { magnitude }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand_chacha::ChaCha20Rng;
+    use rand_core::SeedableRng;
+
+    #[test]
+    fn sigma_accepts_exactly_its_range() {
+        assert_eq!(Sigma::new(0), Err(SigmaError::Zero));
+        assert_eq!(Sigma::new(1).map(Sigma::get), Ok(1));
+        assert_eq!(Sigma::new((1 << 53) - 1).map(Sigma::get), Ok((1 << 53) - 1));
+        for refused in [1 << 53, (1 << 53) + 1, u64::MAX] {
+            assert_eq!(Sigma::new(refused), Err(SigmaError::TooLarge(refused)));
+        }
+    }
+
+    #[test]
+    fn sigma_errors_say_what_to_do() {
+        assert!(SigmaError::Zero.to_string().contains("round it up"));
+        let text = SigmaError::TooLarge(1 << 60).to_string();
+        assert!(text.contains("1152921504606846976") && text.contains("larger share"));
+    }
+
+    #[test]
+    fn sums_at_the_ends_of_i64_are_clamped_not_wrapped() {
+        let sigma = Sigma::new((1 << 53) - 1).expect("in range");
+        let mut rng = ChaCha20Rng::seed_from_u64(1);
+        let mut sums = [i64::MIN, i64::MAX].repeat(1000);
+        add_noise(&mut sums, sigma, &mut rng);
+        assert_eq!(sums, [-NOISED_SUM_LIMIT, NOISED_SUM_LIMIT].repeat(1000));
+    }
+
+    #[test]
+    fn clamping_keeps_what_lies_inside() {
+        let sigma = Sigma::new(1 << 52).expect("in range");
+        let mut noise = vec![0; 10_000];
+        add_noise(&mut noise, sigma, &mut ChaCha20Rng::seed_from_u64(2));
+        let limit = NOISED_SUM_LIMIT;
+        // P(|g| > 2) = 0.0455
+        let clamped = noise.iter().filter(|n| n.abs() == limit).count();
+        assert!((300..600).contains(&clamped), "{clamped} of 10000 clamped");
+        assert!(noise.iter().all(|n| n.abs() <= limit));
+    }
+
+    #[test]
+    fn noise_is_added_to_the_sum() {
+        let sigma = Sigma::new(1000).expect("in range");
+        let start: Vec<i64> = (-500..500).map(|i| i * 1_000_003).collect();
+        let mut sums = start.clone();
+        let mut noise = vec![0; start.len()];
+        add_noise(&mut sums, sigma, &mut ChaCha20Rng::seed_from_u64(3));
+        add_noise(&mut noise, sigma, &mut ChaCha20Rng::seed_from_u64(3));
+        for ((sum, start), noise) in sums.iter().zip(&start).zip(&noise) {
+            assert_eq!(sum - start, *noise);
+        }
+    }
+
+    #[test]
+    fn one_sum_at_a_time_is_the_single_draw() {
+        let sigma = Sigma::new(77).expect("in range");
+        let mut bulk = ChaCha20Rng::seed_from_u64(4);
+        let mut single = ChaCha20Rng::seed_from_u64(4);
+        for _ in 0..1000 {
+            let mut sum = [0];
+            add_noise(&mut sum, sigma, &mut bulk);
+            assert_eq!(sum[0], rounded_gaussian(sigma, &mut single));
+        }
+    }
+}

@@ -1,0 +1,393 @@
+//! Raw arguments, as people type them.
+
+use std::num::NonZero;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use potluck_release::model::Learner;
+
+/// Publish differentially private, randomly mixed columns; join them; fit linear regressions.
+///
+/// Organisations that hold different columns about the same people each publish, on their own and once, a
+/// version of their columns that protects every person. Anyone can join what was published and regress any
+/// column on any others.
+#[derive(Parser)]
+#[command(
+    name = "potluck",
+    version,
+    max_term_width = 110,
+    after_help = "\
+Examples:
+  potluck demo --out demo                            see the whole path on made-up data
+  potluck study new --header clinic.csv > study.toml start a study
+  potluck plan study.toml                            what it promises, before anyone touches data
+  potluck release study.toml --party clinic --data clinic.csv --out clinic.release.parquet
+  potluck join study.toml *.release.parquet --out public.parquet
+  potluck fit public.parquet --label pressure --report report.html
+
+Exit codes: 0 done; 2 wrong usage; 3 bad input; 4 budget refused; 5 integrity or signature failure."
+)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    pub(crate) common: Common,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Args)]
+pub(crate) struct Common {
+    /// Print results as JSON, for machines
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    /// Replace files that exist already
+    #[arg(long, global = true)]
+    pub(crate) force: bool,
+    /// Number of threads [default: all cores]
+    #[arg(long, global = true, value_name = "N")]
+    pub(crate) threads: Option<NonZero<usize>>,
+    /// Folder for temporary files, which hold private data while they last [default: the system's]
+    #[arg(long, global = true, value_name = "DIR")]
+    pub(crate) tmp_dir: Option<PathBuf>,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    /// See the whole path on made-up data: three clinics release, join and fit
+    Demo(Demo),
+    /// Write, check and seal a study: the public contract between parties
+    #[command(subcommand)]
+    Study(StudyCommand),
+    /// Make a key to sign releases with
+    #[command(subcommand)]
+    Key(KeyCommand),
+    /// Show what a study promises and costs, from public facts only
+    Plan(Plan),
+    /// Publish a party's columns
+    Release(Release),
+    /// Compute a stage's exact sums, for an audit inside the party (a private file)
+    Sums(Sums),
+    /// Lay the releases of a study side by side
+    Join(Join),
+    /// Fit a linear regression on a public dataset
+    Fit(Fit),
+    /// Predict with a model; CSV on stdout
+    Predict(Predict),
+    /// Describe a study, release, public dataset or model
+    Inspect(Inspect),
+    /// Check hashes, signatures and consistency of published files
+    Verify(Verify),
+    /// Set and show privacy budgets
+    #[command(subcommand)]
+    Ledger(LedgerCommand),
+    /// Print a completion script for a shell
+    #[command(
+        after_help = "Example:\n  potluck completions bash > ~/.local/share/bash-completion/completions/potluck"
+    )]
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+}
+
+#[derive(Args)]
+#[command(after_help = "Example:\n  potluck demo --out demo && open demo/report.html")]
+pub(crate) struct Demo {
+    /// Folder to write everything to; made if it does not exist
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: PathBuf,
+    /// Number of made-up patients
+    #[arg(long, default_value_t = 500_000, value_parser = clap::value_parser!(u64).range(100..=50_000_000))]
+    pub(crate) rows: u64,
+    /// ε of each clinic's release
+    #[arg(long, default_value_t = 1.0)]
+    pub(crate) epsilon: f64,
+    /// δ of each clinic's release
+    #[arg(long, default_value_t = 1e-6)]
+    pub(crate) delta: f64,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum StudyCommand {
+    /// Print a new study to fill in
+    #[command(after_help = "\
+Examples:
+  potluck study new > study.toml
+  potluck study new --header north.csv --header south.parquet --rows 200000 > study.toml
+
+A --header file gives column names only, never values: bounds and levels must come from public knowledge.")]
+    New(StudyNew),
+    /// Check a study without sealing it
+    #[command(after_help = "Example:\n  potluck study check study.toml")]
+    Check {
+        /// The study
+        #[arg(value_name = "STUDY")]
+        study: PathBuf,
+    },
+    /// Fix the mixing key and every number that follows from the study
+    #[command(after_help = "\
+Example:
+  potluck study seal study.toml --out study.sealed.toml
+
+Without --out the file itself is sealed. Give the sealed file to every party; its id must be the same everywhere.")]
+    Seal {
+        /// The study
+        #[arg(value_name = "STUDY")]
+        study: PathBuf,
+        /// Where the sealed study goes [default: the same file]
+        #[arg(long, value_name = "FILE")]
+        out: Option<PathBuf>,
+    },
+}
+
+#[derive(Args)]
+pub(crate) struct StudyNew {
+    /// A party's table, for its column names; the file's name becomes the party's
+    #[arg(long, value_name = "FILE")]
+    pub(crate) header: Vec<PathBuf>,
+    /// The column that holds ids in these tables
+    #[arg(long, default_value = "id", value_name = "COL")]
+    pub(crate) id: String,
+    /// Name of the study
+    #[arg(long, default_value = "my-study")]
+    pub(crate) name: String,
+    /// Number of subjects
+    #[arg(long, default_value_t = 100_000)]
+    pub(crate) rows: u64,
+    /// ε of each party's release
+    #[arg(long, default_value_t = 1.0)]
+    pub(crate) epsilon: f64,
+    /// δ of each party's release
+    #[arg(long, default_value_t = 1e-6)]
+    pub(crate) delta: f64,
+    /// Where the study goes [default: stdout]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum KeyCommand {
+    /// Make an Ed25519 key pair: FILE (private, mode 0600) and FILE.pub
+    #[command(after_help = "Example:\n  potluck key new --out north.key")]
+    New {
+        /// Where the private key goes; the public key goes beside it, with .pub behind
+        #[arg(long, value_name = "FILE")]
+        out: PathBuf,
+    },
+}
+
+#[derive(Args)]
+#[command(after_help = "Example:\n  potluck plan study.toml --json | jq .joint")]
+pub(crate) struct Plan {
+    /// The study, sealed or not
+    #[arg(value_name = "STUDY")]
+    pub(crate) study: PathBuf,
+}
+
+/// How to read a party's table.
+#[derive(Args)]
+pub(crate) struct TableArguments {
+    /// The sealed study
+    #[arg(value_name = "STUDY")]
+    pub(crate) study: PathBuf,
+    /// Which party of the study you are
+    #[arg(long, value_name = "NAME")]
+    pub(crate) party: String,
+    /// Your table: CSV (also gzipped), Parquet or Arrow IPC; `-` reads standard input
+    #[arg(long, value_name = "FILE")]
+    pub(crate) data: PathBuf,
+    /// The column that holds ids
+    #[arg(long, default_value = "id", value_name = "COL")]
+    pub(crate) id: String,
+    /// Leave columns alone that the study does not name
+    #[arg(long)]
+    pub(crate) ignore_extra: bool,
+}
+
+/// Which ledger, and whose budget.
+#[derive(Args)]
+pub(crate) struct LedgerArguments {
+    /// The ledger [default: potluck/ledger.sqlite in the user's data folder]
+    #[arg(long, value_name = "FILE", env = "POTLUCK_LEDGER")]
+    pub(crate) ledger: Option<PathBuf>,
+}
+
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  potluck release study.toml --party north --data patients.csv --out north.release.parquet
+  gunzip -c patients.csv.gz | potluck release study.toml --party north --data - --out north.release.parquet --yes
+
+A release is charged once. Run the same command again after a crash: it goes on where it stopped, with the same noise.")]
+pub(crate) struct Release {
+    #[command(flatten)]
+    pub(crate) table: TableArguments,
+    #[command(flatten)]
+    pub(crate) ledger: LedgerArguments,
+    /// The table whose budget is charged [default: the only one in the ledger]
+    #[arg(long = "table", value_name = "NAME")]
+    pub(crate) budget: Option<String>,
+    /// Where the release goes
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: PathBuf,
+    /// Sign with this key (from `potluck key new`)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) signing_key: Option<PathBuf>,
+    /// Do not ask before publishing
+    #[arg(long)]
+    pub(crate) yes: bool,
+}
+
+#[derive(Args)]
+#[command(after_help = "\
+Example:
+  potluck sums study.toml --party north --data patients.csv --state audit
+
+The file is as private as the table: never publish it. Nothing is charged.")]
+pub(crate) struct Sums {
+    #[command(flatten)]
+    pub(crate) table: TableArguments,
+    /// Folder for the private file; made if it does not exist
+    #[arg(long, value_name = "DIR")]
+    pub(crate) state: PathBuf,
+}
+
+#[derive(Args)]
+#[command(
+    after_help = "Example:\n  potluck join study.toml north.release.parquet south.release.parquet --out public.parquet"
+)]
+pub(crate) struct Join {
+    /// The sealed study
+    #[arg(value_name = "STUDY")]
+    pub(crate) study: PathBuf,
+    /// One release a party
+    #[arg(value_name = "RELEASE", required = true)]
+    pub(crate) releases: Vec<PathBuf>,
+    /// Where the public dataset goes
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: PathBuf,
+    /// Join what there is, even if parties are missing
+    #[arg(long)]
+    pub(crate) partial: bool,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+pub(crate) enum LearnerArgument {
+    /// Least squares with the known noise variance subtracted: unbiased, unstable if noise dominates
+    Debiased,
+    /// Least squares on the released rows as they are: stable, attenuated by the noise (the paper's RMGM-OLS and BGM-OLS)
+    Ols,
+}
+
+impl From<LearnerArgument> for Learner {
+    fn from(learner: LearnerArgument) -> Self {
+        match learner {
+            LearnerArgument::Debiased => Self::Debiased,
+            LearnerArgument::Ols => Self::Ols,
+        }
+    }
+}
+
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  potluck fit public.parquet --label pressure
+  potluck fit public.parquet --label pressure --features age,bmi,smoker --report report.html --out model.json
+  potluck fit public.parquet --label region=north --learner ols --json")]
+pub(crate) struct Fit {
+    /// The public dataset
+    #[arg(value_name = "DATASET")]
+    pub(crate) dataset: PathBuf,
+    /// The column to explain: numeric, with two levels, or `column=level`
+    #[arg(long, value_name = "COL")]
+    pub(crate) label: String,
+    /// The columns to explain it with, separated by commas [default: all others]
+    #[arg(long, value_name = "COL,…", value_delimiter = ',')]
+    pub(crate) features: Option<Vec<String>>,
+    /// How to learn
+    #[arg(long, value_enum, default_value_t = LearnerArgument::Debiased)]
+    pub(crate) learner: LearnerArgument,
+    /// λ added to the diagonal of the moment matrix
+    #[arg(long, default_value_t = potluck_release::fit::DEFAULT_RIDGE)]
+    pub(crate) ridge: f64,
+    /// Level of the intervals
+    #[arg(long, default_value_t = 0.95)]
+    pub(crate) level: f64,
+    /// Write a report: one self-contained HTML file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) report: Option<PathBuf>,
+    /// Write the model
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
+}
+
+#[derive(Args)]
+#[command(
+    after_help = "Example:\n  potluck predict model.json --data new.csv --id patient > predictions.csv"
+)]
+pub(crate) struct Predict {
+    /// The model, from `potluck fit --out`
+    #[arg(value_name = "MODEL")]
+    pub(crate) model: PathBuf,
+    /// A table with the model's features; `-` reads standard input
+    #[arg(long, value_name = "FILE")]
+    pub(crate) data: PathBuf,
+    /// A column to carry over beside the prediction
+    #[arg(long, value_name = "COL")]
+    pub(crate) id: Option<String>,
+}
+
+#[derive(Args)]
+#[command(after_help = "Example:\n  potluck inspect public.parquet")]
+pub(crate) struct Inspect {
+    /// A study, release, public dataset or model
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+}
+
+#[derive(Args)]
+#[command(
+    after_help = "Example:\n  potluck verify public.parquet --key north=north.key.pub --key south=south.key.pub"
+)]
+pub(crate) struct Verify {
+    /// Studies, releases or public datasets
+    #[arg(value_name = "FILE", required = true)]
+    pub(crate) files: Vec<PathBuf>,
+    /// The public key a party's release must be signed with
+    #[arg(long = "key", value_name = "PARTY=FILE")]
+    pub(crate) keys: Vec<String>,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum LedgerCommand {
+    /// Set the budget of a table, once
+    #[command(after_help = "\
+Example:
+  potluck ledger init --table patients --epsilon 2 --delta 1e-6
+
+Everything ever released from the table stays within this (ε, δ). Name the table after what it holds, not after a file.")]
+    Init {
+        #[command(flatten)]
+        ledger: LedgerArguments,
+        /// The table that the budget belongs to
+        #[arg(long, value_name = "NAME")]
+        table: String,
+        /// ε of everything ever released from it
+        #[arg(long)]
+        epsilon: f64,
+        /// δ of everything ever released from it
+        #[arg(long)]
+        delta: f64,
+    },
+    /// Show what is left and what was spent
+    #[command(after_help = "Example:\n  potluck ledger show")]
+    Show {
+        #[command(flatten)]
+        ledger: LedgerArguments,
+    },
+    /// Print the whole ledger as JSON, for an auditor
+    #[command(after_help = "Example:\n  potluck ledger export > ledger.json")]
+    Export {
+        #[command(flatten)]
+        ledger: LedgerArguments,
+    },
+}

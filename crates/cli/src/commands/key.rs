@@ -1,0 +1,34 @@
+//! `potluck key new`.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+use potluck_party::entropy;
+use serde_json::json;
+
+use super::Settings;
+use crate::args::KeyCommand;
+
+pub(super) fn run(command: &KeyCommand, settings: &Settings<'_>) -> Result<()> {
+    let KeyCommand::New { out } = command;
+    let key = entropy::new_signing_key()?;
+    key.save(out, settings.existing)?;
+    let public = beside(out);
+    key.public().save(&public, settings.existing)?;
+    let value = json!({ "private": out, "public": public, "public_key": key.public().to_string() });
+    settings.printer.result(&value, || {
+        format!(
+            "private key: {} (keep it secret)\npublic key:  {} (give it to whoever verifies)\n{}\n",
+            out.display(),
+            public.display(),
+            key.public()
+        )
+    })
+}
+
+/// The public key's file: the private key's with .pub behind.
+fn beside(private: &Path) -> PathBuf {
+    let mut name = private.as_os_str().to_owned();
+    name.push(".pub");
+    PathBuf::from(name)
+}

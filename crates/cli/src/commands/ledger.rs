@@ -1,0 +1,120 @@
+//! `potluck ledger init|show|export`.
+
+use std::fmt::Write as _;
+
+use anyhow::Result;
+use potluck_core::accounting::{Delta, Epsilon};
+use potluck_party::Ledger;
+use potluck_party::ledger::{Budget, Session, State};
+use potluck_release::Error;
+use potluck_release::statement::Guarantee;
+use serde_json::{Value, json};
+
+use super::Settings;
+use super::release::ledger_path;
+use crate::args::LedgerCommand;
+use crate::output::table;
+
+pub(super) fn run(command: &LedgerCommand, settings: &Settings<'_>) -> Result<()> {
+    match command {
+        LedgerCommand::Init { ledger, table, epsilon, delta } => {
+            let epsilon = Epsilon::new(*epsilon).map_err(Error::from)?;
+            let delta = Delta::new(*delta).map_err(Error::from)?;
+            let mut ledger = Ledger::open_or_create(&ledger_path(ledger)?)?;
+            let budget = ledger.set_budget(table, epsilon, delta)?;
+            settings.printer.result(&budget_json(&budget), || {
+                format!(
+                    "budget of {table:?} in {}: everything ever released from it stays within ε = {}, δ = {} (μ² = {:.6})\n",
+                    ledger.path().display(),
+                    epsilon.get(),
+                    delta.get(),
+                    budget.total.to_f64()
+                )
+            })
+        }
+        LedgerCommand::Show { ledger } => {
+            let ledger = Ledger::open(&ledger_path(ledger)?)?;
+            let (budgets, sessions) = (ledger.budgets()?, ledger.sessions()?);
+            settings.printer.result(&to_json(&budgets, &sessions), || to_text(&budgets, &sessions))
+        }
+        LedgerCommand::Export { ledger } => {
+            let ledger = Ledger::open(&ledger_path(ledger)?)?;
+            let value = to_json(&ledger.budgets()?, &ledger.sessions()?);
+            settings.printer.data(&(serde_json::to_string_pretty(&value)? + "\n"))
+        }
+    }
+}
+
+fn budget_json(budget: &Budget) -> Value {
+    json!({
+        "table": budget.table,
+        "epsilon": budget.epsilon,
+        "delta": budget.delta,
+        // Exact, in units of 2⁻⁶⁴ of μ²: too large for a JSON number.
+        "total": budget.total.units().to_string(),
+        "spent": budget.spent.units().to_string(),
+        "left": budget.left().units().to_string(),
+        "created": budget.created,
+    })
+}
+
+fn to_json(budgets: &[Budget], sessions: &[Session]) -> Value {
+    let session = |session: &Session| {
+        json!({
+            "table": session.table,
+            "study_id": session.study_id,
+            "study": session.study_name,
+            "party": session.party,
+            "charge": session.charge.units().to_string(),
+            "state": session.state.name(),
+            "content_hash": session.content_hash,
+            "created": session.created,
+            "changed": session.changed,
+        })
+    };
+    json!({
+        "unit": "2^-64 of mu^2",
+        "budgets": budgets.iter().map(budget_json).collect::<Vec<_>>(),
+        "sessions": sessions.iter().map(session).collect::<Vec<_>>(),
+    })
+}
+
+fn to_text(budgets: &[Budget], sessions: &[Session]) -> String {
+    if budgets.is_empty() {
+        return "no budget yet; set one with `potluck ledger init`\n".to_owned();
+    }
+    let mut text = String::new();
+    for budget in budgets {
+        let spent = Guarantee::of_budget(budget.spent, budget.delta);
+        let share = 100.0 * budget.spent.to_f64() / budget.total.to_f64();
+        let _ = writeln!(
+            text,
+            "{}: budget ε = {}, δ = {}; {share:.1}% of μ² spent, which is {} so far",
+            budget.table,
+            budget.epsilon,
+            budget.delta,
+            spent.in_numbers()
+        );
+        let rows: Vec<Vec<String>> = sessions
+            .iter()
+            .filter(|session| session.table == budget.table && session.state != State::Void)
+            .map(|session| {
+                vec![
+                    session.study_name.clone(),
+                    session.party.clone(),
+                    session.state.name().to_owned(),
+                    format!("{:.6}", session.charge.to_f64()),
+                    session.changed.clone(),
+                    session
+                        .content_hash
+                        .as_deref()
+                        .map_or("-".to_owned(), |hash| hash.chars().take(16).collect()),
+                ]
+            })
+            .collect();
+        if !rows.is_empty() {
+            text.push_str(&table(&["study", "party", "state", "μ²", "changed (UTC)", "content"], &rows));
+        }
+    }
+    text
+}

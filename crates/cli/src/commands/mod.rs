@@ -1,0 +1,64 @@
+//! One module a command.
+
+mod completions;
+mod demo;
+mod fit;
+mod inspect;
+mod join;
+mod key;
+mod ledger;
+mod plan;
+mod predict;
+mod release;
+mod study;
+mod sums;
+mod verify;
+
+use std::env;
+use std::num::NonZero;
+use std::path::PathBuf;
+
+use anyhow::Result;
+use potluck_release::files::Existing;
+
+use crate::args::{Arguments, Command, Common};
+use crate::output::Printer;
+
+/// What every command needs.
+pub(crate) struct Settings<'a> {
+    printer: &'a Printer,
+    existing: Existing,
+    threads: NonZero<usize>,
+    tmp: PathBuf,
+}
+
+impl<'a> Settings<'a> {
+    fn new(common: &Common, printer: &'a Printer) -> Self {
+        let cores = || std::thread::available_parallelism().unwrap_or(NonZero::<usize>::MIN);
+        Self {
+            printer,
+            existing: if common.force { Existing::Replace } else { Existing::Keep },
+            threads: common.threads.unwrap_or_else(cores),
+            tmp: common.tmp_dir.clone().unwrap_or_else(env::temp_dir),
+        }
+    }
+}
+
+pub(crate) fn run(arguments: Arguments, printer: &Printer) -> Result<()> {
+    let settings = Settings::new(&arguments.common, printer);
+    match arguments.command {
+        Command::Demo(arguments) => demo::run(&arguments, &settings),
+        Command::Study(command) => study::run(&command, &settings),
+        Command::Key(command) => key::run(&command, &settings),
+        Command::Plan(arguments) => plan::run(&arguments, &settings),
+        Command::Release(arguments) => release::run(&arguments, &settings),
+        Command::Sums(arguments) => sums::run(&arguments, &settings),
+        Command::Join(arguments) => join::run(&arguments, &settings),
+        Command::Fit(arguments) => fit::run(&arguments, &settings),
+        Command::Predict(arguments) => predict::run(&arguments, &settings),
+        Command::Inspect(arguments) => inspect::run(&arguments, &settings),
+        Command::Verify(arguments) => verify::run(&arguments, &settings),
+        Command::Ledger(command) => ledger::run(&command, &settings),
+        Command::Completions { shell } => completions::run(shell, &settings),
+    }
+}

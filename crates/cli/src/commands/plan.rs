@@ -1,0 +1,108 @@
+//! `potluck plan`.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use anyhow::Result;
+use potluck_core::mixing::MixingKey;
+use potluck_release::statement::{self, Guarantee};
+use potluck_release::{Draft, Error, Study};
+use serde_json::{Value, json};
+
+use super::Settings;
+use crate::args::Plan;
+use crate::output::{number, size, table};
+
+pub(super) fn run(arguments: &Plan, settings: &Settings<'_>) -> Result<()> {
+    let (study, sealed) = load(&arguments.study)?;
+    settings.printer.result(&to_json(&study, sealed)?, || to_text(&study, sealed))
+}
+
+/// The study; if it is not sealed yet, the numbers it would be sealed with. No number depends on the key.
+fn load(path: &Path) -> Result<(Study, bool)> {
+    match Study::load(path) {
+        Ok(study) => Ok((study, true)),
+        Err(Error::NotSealed) => Ok((Draft::load(path)?.seal(MixingKey::new([0; 32]))?, false)),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn guarantee(guarantee: Guarantee) -> Value {
+    json!({
+        "epsilon": guarantee.epsilon,
+        "delta": guarantee.delta,
+        "mu": guarantee.mu,
+        "detection_at_5_percent": guarantee.detection,
+    })
+}
+
+fn to_json(study: &Study, sealed: bool) -> Result<Value> {
+    let definition = study.definition();
+    let mut parties = Vec::new();
+    for party in definition.parties() {
+        let mixed = study.mixed_rows(party.name())?;
+        parties.push(json!({
+            "party": party.name(),
+            "columns": party.columns().len(),
+            "encoded_columns": party.width(),
+            "row_norm": (mixed.ball.norm_squared() as f64).sqrt() / f64::from(potluck_core::encoding::Q),
+            "sigma": mixed.sigma,
+            "noise": mixed.noise(),
+            "release_bytes": release_bytes(study, party.width()),
+        }));
+    }
+    Ok(json!({
+        "study": definition.name(),
+        "sealed": sealed,
+        "id": sealed.then(|| study.id()),
+        "rows": definition.rows(),
+        "k": study.seal().k(),
+        "parties": parties,
+        "per_party": guarantee(Guarantee::of_party(study)),
+        "joint": guarantee(Guarantee::joint(study, definition.parties().len())),
+        "dataset_bytes": release_bytes(study, definition.width()),
+    }))
+}
+
+/// Size of the numbers in a file of so many columns; the file itself is compressed and smaller.
+fn release_bytes(study: &Study, columns: usize) -> u64 {
+    study.seal().k() * columns as u64 * 8
+}
+
+fn to_text(study: &Study, sealed: bool) -> String {
+    let definition = study.definition();
+    let k = study.seal().k();
+    let mut text = format!(
+        "Study {:?}: {} subjects, {} parties, {} encoded columns, {k} released rows{}\n\n",
+        definition.name(),
+        definition.rows(),
+        definition.parties().len(),
+        definition.width(),
+        if sealed { "" } else { " (not sealed yet)" },
+    );
+    let mut rows = Vec::new();
+    for party in definition.parties() {
+        let Ok(mixed) = study.mixed_rows(party.name()) else { continue };
+        // A column that spreads evenly over its bounds has variance 1/3 in encoded units.
+        let signal = definition.rows() as f64 / k as f64 / 3.0;
+        let noise = mixed.noise().powi(2);
+        rows.push(vec![
+            party.name().to_owned(),
+            party.columns().len().to_string(),
+            party.width().to_string(),
+            number(mixed.noise()),
+            format!("{:.0}%", 100.0 * noise / (noise + signal)),
+            size(release_bytes(study, party.width())),
+        ]);
+    }
+    text.push_str(&table(&["party", "columns", "encoded", "noise sd", "noise share", "size"], &rows));
+    text.push_str("\nnoise share: how much of a released column's variance is noise, for a column that spreads evenly over its bounds\n\n");
+    let each = Guarantee::of_party(study);
+    let joint = Guarantee::joint(study, definition.parties().len());
+    let _ = writeln!(text, "Each party's release: {}", each.in_numbers());
+    let _ = writeln!(text, "All releases jointly: {}\n", joint.in_numbers());
+    for sentence in statement::joint(study, definition.parties().len()) {
+        let _ = writeln!(text, "{sentence}");
+    }
+    text
+}

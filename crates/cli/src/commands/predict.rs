@@ -1,0 +1,22 @@
+//! `potluck predict`.
+
+use std::io::{self, BufWriter};
+
+use anyhow::Result;
+use potluck_party::Table;
+use potluck_party::predict::{PredictError, predict};
+use potluck_release::Model;
+
+use super::Settings;
+use crate::args::Predict;
+
+pub(super) fn run(arguments: &Predict, settings: &Settings<'_>) -> Result<()> {
+    let model = Model::read(&arguments.model)?;
+    let table = Table::open(&arguments.data, &settings.tmp)?;
+    let mut out = BufWriter::new(io::stdout().lock());
+    match predict(&model, &table, arguments.id.as_deref(), &mut out) {
+        // The reader of a pipe may stop reading when it has seen enough.
+        Err(PredictError::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        other => Ok(other?),
+    }
+}

@@ -1,0 +1,93 @@
+//! `potluck release`.
+
+use std::env;
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+use potluck_party::ledger::State;
+use potluck_party::release::ExtraColumns;
+use potluck_party::{Job, Ledger, Table};
+use potluck_release::signing::SigningKey;
+use potluck_release::{Study, statement};
+use serde_json::json;
+
+use super::Settings;
+use crate::args::{LedgerArguments, Release};
+use crate::exit::WrongUsage;
+
+pub(super) fn run(arguments: &Release, settings: &Settings<'_>) -> Result<()> {
+    let study = Study::load(&arguments.table.study)?;
+    let party = arguments.table.party.as_str();
+    let statement = statement::of_party(&study, party)?;
+    let signing_key = arguments.signing_key.as_deref().map(SigningKey::load).transpose()?;
+    let mut ledger = Ledger::open(&ledger_path(&arguments.ledger)?)?;
+    let budget = ledger.choose_table(arguments.budget.as_deref())?;
+    let table = Table::open(&arguments.table.data, &settings.tmp)?;
+
+    let known = ledger.session(&budget, study.id(), party)?;
+    if known.is_none_or(|session| session.state == State::Reserved) {
+        for sentence in &statement {
+            settings.printer.note(sentence);
+        }
+        settings.printer.confirm(
+            arguments.yes,
+            &format!("Publish the columns of {party} and charge the budget of table {budget:?}?"),
+        )?;
+    }
+    let progress = settings.printer.progress("reading the table", study.definition().rows());
+    let job = Job {
+        study: &study,
+        party,
+        table: &table,
+        id_column: &arguments.table.id,
+        extra_columns: extra_columns(arguments.table.ignore_extra),
+        budget: &budget,
+        out: &arguments.out,
+        existing: settings.existing,
+        signing_key: signing_key.as_ref(),
+        threads: settings.threads,
+        tmp: settings.tmp.clone(),
+    };
+    let published = potluck_party::release(&job, &mut ledger, &progress)?;
+    drop(progress);
+    let left = ledger.budget(&budget)?.map(|budget| (budget.left(), budget.total));
+    let release = &published.release;
+    let value = json!({
+        "release": arguments.out,
+        "content_hash": release.content_hash(),
+        "study_id": study.id(),
+        "party": party,
+        "signed_by": release.signer().map(ToString::to_string),
+        "repeated": published.repeated,
+        "budget_left": left.map(|(left, _)| left.to_f64()),
+        "budget_total": left.map(|(_, total)| total.to_f64()),
+    });
+    settings.printer.result(&value, || {
+        let done = if published.repeated { "already published" } else { "published" };
+        let charge = left.map_or(String::new(), |(left, total)| {
+            format!("budget of {budget:?}: {:.4} of {:.4} μ² left\n", left.to_f64(), total.to_f64())
+        });
+        let unsigned = match release.signer() {
+            Some(key) => format!("signed by {key}\n"),
+            None => "not signed; `potluck key new` and --signing-key let others check who published it\n"
+                .to_owned(),
+        };
+        format!("{done} {}\ncontent {}\n{unsigned}{charge}", arguments.out.display(), release.content_hash())
+    })
+}
+
+pub(super) fn extra_columns(ignore: bool) -> ExtraColumns {
+    if ignore { ExtraColumns::Ignore } else { ExtraColumns::Refuse }
+}
+
+/// The ledger named on the command line or in the environment, or the user's own.
+pub(super) fn ledger_path(arguments: &LedgerArguments) -> Result<PathBuf> {
+    if let Some(path) = &arguments.ledger {
+        return Ok(path.clone());
+    }
+    let data = env::var_os("XDG_DATA_HOME").filter(|folder| !folder.is_empty()).map(PathBuf::from);
+    let home = || env::var_os("HOME").map(|home| Path::new(&home).join(".local/share"));
+    data.or_else(home).map(|folder| folder.join("potluck/ledger.sqlite")).ok_or_else(|| {
+        WrongUsage("there is no home folder for the ledger: name it with --ledger".to_owned()).into()
+    })
+}

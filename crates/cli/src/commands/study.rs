@@ -1,0 +1,150 @@
+//! `potluck study new|check|seal`.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use anyhow::Result;
+use potluck_party::{Table, entropy};
+use potluck_release::files::{Audience, Existing, write_file};
+use potluck_release::{Draft, Error, Study};
+use serde_json::json;
+
+use super::Settings;
+use crate::args::{StudyCommand, StudyNew};
+
+pub(super) fn run(command: &StudyCommand, settings: &Settings<'_>) -> Result<()> {
+    match command {
+        StudyCommand::New(arguments) => new(arguments, settings),
+        StudyCommand::Check { study } => check(study, settings),
+        StudyCommand::Seal { study, out } => seal(study, out.as_deref(), settings),
+    }
+}
+
+fn new(arguments: &StudyNew, settings: &Settings<'_>) -> Result<()> {
+    let mut text = format!(
+        r#"# A study: the public contract between the parties. Fill it in from what is publicly known about the columns,
+# never by looking at the data: bounds and levels are published. Then: potluck study check, potluck study seal.
+format = 1
+
+[study]
+name = {name}
+rows = {rows}            # number of subjects; every party's table has exactly one row for each
+id = "integer"           # integer | text | row
+method = "rmgm"          # rmgm | dgm
+mixing = "sparse"        # sparse | bernoulli (rmgm), identity (dgm)
+
+[privacy]                # of each party's release
+epsilon = {epsilon:?}
+delta = {delta:?}
+"#,
+        name = quoted(&arguments.name),
+        rows = arguments.rows,
+        epsilon = arguments.epsilon,
+        delta = arguments.delta,
+    );
+    if arguments.header.is_empty() {
+        text.push_str(EXAMPLE_PARTIES);
+    }
+    for path in &arguments.header {
+        let table = Table::open(path, &settings.tmp)?;
+        let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+        let name = stem.split('.').next().unwrap_or_default();
+        write!(text, "\n[[party]]\nname = {}\n", quoted(&party_name(name)))?;
+        for column in table.column_names()?.iter().filter(|column| **column != arguments.id) {
+            write!(
+                text,
+                "\n[[party.column]]\nname = {}\n# lo =                   # numeric: public bounds, values outside are clamped\n# hi =\n# levels = [\"no\", \"yes\"] # or categorical: public levels\n# unit = \"\"\n",
+                quoted(column)
+            )?;
+        }
+    }
+    match &arguments.out {
+        None => settings.printer.data(&text),
+        Some(path) => Ok(write_file(path, text.as_bytes(), settings.existing, Audience::Public)?),
+    }
+}
+
+const EXAMPLE_PARTIES: &str = r#"
+[[party]]
+name = "north"
+
+[[party.column]]
+name = "age"
+lo = 18                  # public bounds; values outside are clamped
+hi = 100
+unit = "years"
+
+[[party.column]]
+name = "smoker"
+levels = ["no", "yes"]   # public levels
+unknown = "error"        # error | other
+
+[[party]]
+name = "south"
+
+[[party.column]]
+name = "pressure"
+lo = 80
+hi = 200
+unit = "mmHg"
+missing = "midpoint"     # midpoint | error
+"#;
+
+/// A TOML string.
+fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
+fn party_name(text: &str) -> String {
+    let plain: String = text
+        .chars()
+        .map(|c| if c.is_ascii_alphanumeric() || c == '-' || c == '_' { c } else { '-' })
+        .collect();
+    if plain.is_empty() { "party".to_owned() } else { plain.chars().take(64).collect() }
+}
+
+fn check(path: &Path, settings: &Settings<'_>) -> Result<()> {
+    let (definition, id) = match Study::load(path) {
+        Ok(study) => (study.definition().clone(), Some(study.id().to_owned())),
+        Err(Error::NotSealed) => (Draft::load(path)?.definition().clone(), None),
+        Err(error) => return Err(error.into()),
+    };
+    let value = json!({
+        "study": definition.name(),
+        "sealed": id.is_some(),
+        "id": id,
+        "parties": definition.parties().len(),
+        "encoded_columns": definition.width(),
+    });
+    settings.printer.result(&value, || {
+        let state = match &id {
+            Some(id) => format!("sealed, id {id}"),
+            None => "not sealed yet: run `potluck study seal` when all parties agree".to_owned(),
+        };
+        format!(
+            "{}: good. {} parties, {} encoded columns; {state}\n",
+            path.display(),
+            definition.parties().len(),
+            definition.width()
+        )
+    })
+}
+
+fn seal(path: &Path, out: Option<&Path>, settings: &Settings<'_>) -> Result<()> {
+    let draft = Draft::load(path)?;
+    let study = draft.seal(entropy::new_mixing_key()?)?;
+    let text = draft.sealed_text(&study);
+    match out {
+        Some(out) => write_file(out, text.as_bytes(), settings.existing, Audience::Public)?,
+        None => write_file(path, text.as_bytes(), Existing::Replace, Audience::Public)?,
+    }
+    let out = out.unwrap_or(path);
+    let value = json!({ "study": out, "id": study.id(), "k": study.seal().k(), "mu": study.mu().to_f64() });
+    settings.printer.result(&value, || {
+        format!(
+            "sealed {}\nid {}\nGive this file to every party; the id must be the same everywhere.\n",
+            out.display(),
+            study.id()
+        )
+    })
+}

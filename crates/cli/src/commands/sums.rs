@@ -1,0 +1,34 @@
+//! `potluck sums`.
+
+use anyhow::{Context, Result};
+use potluck_party::{Table, sums};
+use potluck_release::Study;
+use serde_json::json;
+
+use super::Settings;
+use super::release::extra_columns;
+use crate::args::Sums;
+
+pub(super) fn run(arguments: &Sums, settings: &Settings<'_>) -> Result<()> {
+    let study = Study::load(&arguments.table.study)?;
+    let table = Table::open(&arguments.table.data, &settings.tmp)?;
+    std::fs::create_dir_all(&arguments.state)
+        .with_context(|| format!("cannot make the folder {}", arguments.state.display()))?;
+    let progress = settings.printer.progress("reading the table", study.definition().rows());
+    let path = sums::write_sums(
+        &study,
+        &arguments.table.party,
+        &table,
+        &arguments.table.id,
+        extra_columns(arguments.table.ignore_extra),
+        settings.threads,
+        &settings.tmp,
+        &arguments.state,
+        settings.existing,
+        &|done| progress.set(done),
+    )?;
+    drop(progress);
+    settings.printer.result(&json!({ "sums": path }), || {
+        format!("exact sums in {}: private, never publish them\n", path.display())
+    })
+}

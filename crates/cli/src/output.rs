@@ -1,0 +1,170 @@
+//! The one place that writes to the terminal: data on stdout, talk on stderr.
+
+use std::io::{self, IsTerminal, Write};
+use std::time::Duration;
+
+use anyhow::{Error, Result};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use potluck_party::{Observer, Step};
+use serde::Serialize;
+use serde_json::json;
+
+use crate::exit::WrongUsage;
+
+pub(crate) struct Printer {
+    json: bool,
+}
+
+impl Printer {
+    pub(crate) fn new(json: bool) -> Self {
+        Self { json }
+    }
+
+    /// The result of a command: as JSON, or as text for people.
+    pub(crate) fn result(&self, value: &impl Serialize, text: impl FnOnce() -> String) -> Result<()> {
+        let output = if self.json { serde_json::to_string_pretty(value)? + "\n" } else { text() };
+        self.data(&output)
+    }
+
+    /// Data that goes to a file or to another program as it is.
+    #[expect(clippy::unused_self, reason = "whoever writes to stdout must hold the printer")]
+    pub(crate) fn data(&self, text: &str) -> Result<()> {
+        match io::stdout().lock().write_all(text.as_bytes()) {
+            // The reader of a pipe may stop reading when it has seen enough.
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+            other => Ok(other?),
+        }
+    }
+
+    /// A remark for people.
+    pub(crate) fn note(&self, text: &str) {
+        if !self.json {
+            eprintln!("{text}");
+        }
+    }
+
+    pub(crate) fn error(&self, error: &Error, code: u8) {
+        if self.json {
+            eprintln!("{}", json!({ "error": error.to_string(), "exit_code": code }));
+        } else {
+            eprintln!("error: {error}");
+        }
+    }
+
+    /// Asks before something that cannot be undone.
+    pub(crate) fn confirm(&self, yes: bool, question: &str) -> Result<()> {
+        if yes {
+            return Ok(());
+        }
+        if self.json || !io::stdin().is_terminal() {
+            return Err(
+                WrongUsage(format!("{question} Nobody is there to answer: pass --yes to agree.")).into()
+            );
+        }
+        eprint!("{question} [y/N] ");
+        io::stderr().flush()?;
+        let mut answer = String::new();
+        io::stdin().read_line(&mut answer)?;
+        if matches!(answer.trim(), "y" | "Y" | "yes") {
+            Ok(())
+        } else {
+            Err(WrongUsage("not agreed; nothing was read, charged or written".to_owned()).into())
+        }
+    }
+
+    /// A progress bar over so many rows; shown on a terminal only.
+    pub(crate) fn progress(&self, what: &str, rows: u64) -> Progress {
+        let bar = ProgressBar::new(rows);
+        if self.json {
+            bar.set_draw_target(ProgressDrawTarget::hidden());
+        }
+        let style =
+            ProgressStyle::with_template("{msg:24} {wide_bar} {human_pos}/{human_len} rows, {eta} left")
+                .expect("the template is valid");
+        bar.set_style(style);
+        bar.set_message(what.to_owned());
+        bar.enable_steady_tick(Duration::from_millis(200));
+        Progress(bar)
+    }
+}
+
+/// A progress bar that follows a release.
+pub(crate) struct Progress(ProgressBar);
+
+impl Progress {
+    pub(crate) fn set(&self, done: u64) {
+        self.0.set_position(done);
+    }
+}
+
+impl Observer for Progress {
+    fn step(&self, step: Step) {
+        match step {
+            Step::Summed => self.0.set_message("drawing noise"),
+            Step::Stored => self.0.set_message("writing the release"),
+            _ => {}
+        }
+    }
+
+    fn rows(&self, done: u64) {
+        self.set(done);
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.0.finish_and_clear();
+    }
+}
+
+/// A table in columns: the first one left-aligned, the others right-aligned.
+pub(crate) fn table(header: &[&str], rows: &[Vec<String>]) -> String {
+    let width = |column: usize| {
+        let cells = rows.iter().map(|row| row[column].chars().count());
+        cells.chain([header[column].chars().count()]).max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..header.len()).map(width).collect();
+    let line = |cells: Vec<&str>| {
+        let padded: Vec<String> = cells
+            .iter()
+            .zip(&widths)
+            .enumerate()
+            .map(
+                |(column, (cell, &width))| {
+                    if column == 0 { format!("{cell:<width$}") } else { format!("{cell:>width$}") }
+                },
+            )
+            .collect();
+        format!("  {}\n", padded.join("  ").trim_end())
+    };
+    let mut text = line(header.to_vec());
+    for row in rows {
+        text.push_str(&line(row.iter().map(String::as_str).collect()));
+    }
+    text
+}
+
+/// A number with about four significant digits, for people.
+pub(crate) fn number(value: f64) -> String {
+    if value == 0.0 {
+        return "0".to_owned();
+    }
+    let magnitude = value.abs().log10().floor() as i32;
+    if !(-4..=6).contains(&magnitude) {
+        return format!("{value:.3e}");
+    }
+    let decimals = (3 - magnitude).max(0) as usize;
+    format!("{value:.decimals$}")
+}
+
+/// A size in bytes, for people.
+pub(crate) fn size(bytes: u64) -> String {
+    let units = ["B", "kB", "MB", "GB", "TB"];
+    let mut value = bytes as f64;
+    let mut unit = 0;
+    while value >= 1000.0 && unit + 1 < units.len() {
+        value /= 1000.0;
+        unit += 1;
+    }
+    if unit == 0 { format!("{bytes} B") } else { format!("{value:.1} {}", units[unit]) }
+}

@@ -1,0 +1,260 @@
+//! The exact sums: the same whatever the threads, batches, order and file format, equal to the audit file and to
+//! an independent calculation, and released with just the noise that was drawn.
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use std::collections::HashMap;
+use std::fs;
+use std::num::NonZero;
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow_array::RecordBatch;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use parquet::arrow::ArrowWriter;
+use potluck_core::encoding::{Bounds, Q};
+use potluck_core::noise::{Sigma, add_noise};
+use potluck_party::Table;
+use potluck_party::release::ExtraColumns;
+use potluck_party::sums::write_sums;
+use potluck_release::Study;
+use potluck_release::files::Existing;
+use rand_chacha::ChaCha20Rng;
+use rand_core::{Rng, SeedableRng};
+use support::{PARTY, Subject, batch, integers, release, study};
+
+fn subjects(rows: i64) -> Vec<Subject> {
+    let mut rng = ChaCha20Rng::seed_from_u64(3);
+    let mut number = |lo: f64, hi: f64| {
+        let draw = rng.next_u32();
+        (draw % 17 != 0).then(|| (lo + (hi - lo) * f64::from(draw) / f64::from(u32::MAX) * 1.2).round())
+    };
+    (0..rows)
+        .map(|id| Subject {
+            id: id * 7 - 20,
+            age: number(0.0, 100.0),
+            dose: number(-1.0, 1.0),
+            smoker: [Some("no"), Some("yes"), None][id as usize % 3],
+            region: [Some("north"), Some("south"), Some("elsewhere"), None][id as usize % 4],
+        })
+        .collect()
+}
+
+fn csv(subjects: &[Subject]) -> String {
+    let mut text = "region,id,age,note,smoker,dose\n".to_owned();
+    let show = |number: Option<f64>| number.map_or("NA".to_owned(), |number| number.to_string());
+    for subject in subjects {
+        text.push_str(&format!(
+            "{},{},{},\"a, \"\"b\"\"\",{},{}\n",
+            subject.region.unwrap_or(""),
+            subject.id,
+            show(subject.age),
+            subject.smoker.unwrap_or("NA"),
+            show(subject.dose),
+        ));
+    }
+    text
+}
+
+fn open(path: &Path, bytes: &[u8]) -> Table {
+    fs::write(path, bytes).unwrap();
+    Table::open(path, &std::env::temp_dir()).unwrap()
+}
+
+fn parquet(batch: &RecordBatch) -> Vec<u8> {
+    let mut writer = ArrowWriter::try_new(Vec::new(), batch.schema(), None).unwrap();
+    writer.write(batch).unwrap();
+    writer.into_inner().unwrap()
+}
+
+fn arrow_file(batch: &RecordBatch) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let mut writer = arrow_ipc::writer::FileWriter::try_new(&mut bytes, &batch.schema()).unwrap();
+    writer.write(batch).unwrap();
+    writer.finish().unwrap();
+    drop(writer);
+    bytes
+}
+
+fn arrow_stream(batch: &RecordBatch) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let mut writer = arrow_ipc::writer::StreamWriter::try_new(&mut bytes, &batch.schema()).unwrap();
+    writer.write(batch).unwrap();
+    writer.finish().unwrap();
+    drop(writer);
+    bytes
+}
+
+/// The audit file of a table, parsed.
+fn sums(study: &Study, table: &Table, threads: usize) -> HashMap<(u64, String), i64> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = write_sums(
+        study,
+        PARTY,
+        table,
+        "id",
+        ExtraColumns::Ignore,
+        NonZero::new(threads).unwrap(),
+        &std::env::temp_dir(),
+        folder.path(),
+        Existing::Keep,
+        &|_| {},
+    )
+    .unwrap();
+    let mut reader = csv::Reader::from_path(path).unwrap();
+    reader.deserialize().map(|row| row.unwrap()).map(|(r, c, s): (u64, String, i64)| ((r, c), s)).collect()
+}
+
+/// The same sums by the textbook: a dense mixing matrix times a dense table.
+fn sums_by_definition(study: &Study, subjects: &[Subject]) -> HashMap<(u64, String), i64> {
+    let mixed = study.mixed_rows(PARTY).unwrap();
+    let mut sums = HashMap::new();
+    for subject in subjects {
+        let encode = |lo, hi, x: Option<f64>| Bounds::new(lo, hi).unwrap().encode(x.unwrap_or(f64::NAN));
+        let level = |present: bool| if present { Q } else { 0 };
+        let region = subject.region.map(|region| if region == "elsewhere" { "other" } else { region });
+        let mut row = vec![
+            encode(0.0, 100.0, subject.age),
+            encode(-1.0, 1.0, subject.dose),
+            level(subject.smoker == Some("yes")),
+            level(region == Some("north")),
+            level(region == Some("south")),
+            level(region == Some("other")),
+        ];
+        mixed.ball.project(&mut row);
+        let digest = study.seal().key().subject(subject.id.to_string().as_bytes());
+        let mut words = vec![0; mixed.k.div_ceil(64) as usize];
+        digest.bernoulli_signs(&mut words);
+        for i in 0..mixed.k {
+            let entry =
+                match mixed.mixing {
+                    potluck_core::mixing::Mixing::Sparse => {
+                        let (bucket, sign) = digest.sparse_entry(mixed.k);
+                        if bucket == i { sign } else { 0 }
+                    }
+                    potluck_core::mixing::Mixing::Bernoulli => {
+                        if words[i as usize / 64] >> (i % 64) & 1 == 1 { 1 } else { -1 }
+                    }
+                    potluck_core::mixing::Mixing::Identity => unreachable!("ids are integers here"),
+                };
+            for (name, &q) in mixed.names.iter().zip(&row) {
+                *sums.entry((i, name.clone())).or_insert(0) += entry * i64::from(q);
+            }
+        }
+    }
+    sums
+}
+
+#[test]
+fn sums_do_not_depend_on_threads_batches_order_or_format() {
+    let people = subjects(1000);
+    let mut shuffled = people.clone();
+    shuffled.reverse();
+    shuffled.swap(3, 500);
+    let folder = tempfile::tempdir().unwrap();
+    for settings in ["id = \"integer\"\nk = 50", "id = \"integer\"\nmixing = \"bernoulli\"\nk = 130"] {
+        let study = study(1000, settings, "clip_norm = 1.3");
+        let expected = sums_by_definition(&study, &people);
+        let mut gzipped = GzEncoder::new(Vec::new(), Compression::default());
+        std::io::Write::write_all(&mut gzipped, csv(&people).as_bytes()).unwrap();
+        let with_mark = [b"\xef\xbb\xbf".as_slice(), csv(&people).as_bytes()].concat();
+        let files: Vec<(&str, Vec<u8>)> = vec![
+            ("csv", csv(&people).into_bytes()),
+            ("csv with a byte order mark", with_mark),
+            ("gzipped csv", gzipped.finish().unwrap()),
+            ("shuffled csv", csv(&shuffled).into_bytes()),
+            ("parquet", parquet(&batch(&people))),
+            ("shuffled parquet", parquet(&batch(&shuffled))),
+            ("arrow file", arrow_file(&batch(&people))),
+            ("arrow stream", arrow_stream(&batch(&people))),
+        ];
+        for (name, bytes) in files {
+            let path = folder.path().join("table");
+            assert!(sums(&study, &open(&path, &bytes), 2) == expected, "{name}");
+        }
+        for threads in [1, 2, 7] {
+            for batch in [1, 3, 100, 8192] {
+                let table =
+                    open(&folder.path().join("table"), csv(&people).as_bytes()).with_batch_size(batch);
+                assert!(sums(&study, &table, threads) == expected, "{threads} threads, batches of {batch}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_release_is_the_audited_sums_plus_the_noise_that_was_drawn() {
+    let people = subjects(300);
+    let folder = tempfile::tempdir().unwrap();
+    for settings in ["id = \"integer\"", "id = \"integer\"\nmixing = \"bernoulli\"\nk = 70"] {
+        let study = study(300, settings, "");
+        let table = open(&folder.path().join("table"), csv(&people).as_bytes());
+        let audited = sums(&study, &table, 1);
+        let mixed = study.mixed_rows(PARTY).unwrap();
+        let mut expected: Vec<i64> = (0..mixed.k)
+            .flat_map(|row| mixed.names.iter().map(move |name| (row, name.clone())))
+            .map(|coordinate| audited[&coordinate])
+            .collect();
+        add_noise(&mut expected, Sigma::new(mixed.sigma).unwrap(), &mut ChaCha20Rng::seed_from_u64(9));
+        for threads in [1, 2, 7] {
+            let release = release(&study, &table, threads, 9).unwrap();
+            assert!(integers(&study, &release) == expected);
+        }
+    }
+}
+
+#[test]
+fn identity_keeps_rows_in_their_place() {
+    let people = subjects(40);
+    let study = study(40, "id = \"row\"\nmethod = \"dgm\"", "");
+    let folder = tempfile::tempdir().unwrap();
+    let table = |batch| open(&folder.path().join("t"), csv(&people).as_bytes()).with_batch_size(batch);
+    let expected = sums(&study, &table(40), 1);
+    assert_eq!(
+        expected[&(3, "age".to_owned())],
+        i64::from(Bounds::new(0.0, 100.0).unwrap().encode(people[3].age.unwrap_or(f64::NAN)))
+    );
+    for threads in [1, 2, 7] {
+        assert!(sums(&study, &table(7), threads) == expected);
+    }
+}
+
+#[test]
+fn columns_of_every_type_are_read_as_the_same_numbers() {
+    use arrow_array::{ArrayRef, Float32Array, Int8Array, LargeStringArray, StringViewArray, UInt64Array};
+    let people: Vec<Subject> = subjects(60)
+        .into_iter()
+        .map(|s| Subject { id: s.id + 20, age: s.age.map(|a| a.min(100.0)), ..s })
+        .collect();
+    let study = study(60, "id = \"integer\"", "");
+    let folder = tempfile::tempdir().unwrap();
+    let expected = sums_by_definition(&study, &people);
+    let ages: ArrayRef = Arc::new(people.iter().map(|s| s.age.map(|a| a as i8)).collect::<Int8Array>());
+    let decimals = {
+        let values = people.iter().map(|s| s.age.map(|age| age as i128 * 100));
+        let array: arrow_array::Decimal128Array = values.collect();
+        Arc::new(array.with_precision_and_scale(10, 2).unwrap()) as ArrayRef
+    };
+    let days: ArrayRef =
+        Arc::new(people.iter().map(|s| s.age.map(|age| age as i32)).collect::<arrow_array::Date32Array>());
+    let strings =
+        |values: Vec<Option<&str>>| -> ArrayRef { Arc::new(values.into_iter().collect::<StringViewArray>()) };
+    let dictionary = |values: Vec<Option<&str>>| -> ArrayRef {
+        Arc::new(values.into_iter().collect::<arrow_array::DictionaryArray<arrow_array::types::Int32Type>>())
+    };
+    for age in [ages, decimals, days] {
+        let batch = RecordBatch::try_from_iter([
+            ("id", Arc::new(UInt64Array::from_iter_values(people.iter().map(|s| s.id as u64))) as ArrayRef),
+            ("age", age),
+            ("dose", Arc::new(people.iter().map(|s| s.dose.map(|d| d as f32)).collect::<Float32Array>())),
+            ("smoker", dictionary(people.iter().map(|s| s.smoker).collect())),
+            ("region", strings(people.iter().map(|s| s.region).collect())),
+        ])
+        .unwrap();
+        let table = open(&folder.path().join("t"), &arrow_file(&batch));
+        assert!(sums(&study, &table, 2) == expected);
+    }
+    let _ = LargeStringArray::from(vec!["x"]);
+}

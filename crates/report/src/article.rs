@@ -1,0 +1,353 @@
+//! The report on one model: the answer first, then what limits it, then everything needed to check it.
+
+use maud::{Markup, PreEscaped, html};
+use potluck_release::model::{Estimate, Term};
+use potluck_release::statement::Guarantee;
+use potluck_release::study::{Column, Domain, Missing, Party, Unknown};
+use potluck_release::{Model, PublicDataset};
+
+use crate::chart::coefficients::is_cut;
+use crate::chart::label_half_range;
+use crate::numbers::{self, Rounding};
+use crate::privacy::statement_markup;
+use crate::table::Table;
+use crate::words::{self, distinguishable, figure, name};
+use crate::{Layout, coefficient_plot_in, noise_plot_in};
+
+/// More levels than this are counted, not listed.
+const LEVELS: usize = 40;
+
+/// The whole report as an HTML fragment: one `article` with its own heading.
+pub fn article(model: &Model, dataset: &PublicDataset) -> String {
+    markup(model, dataset).into_string()
+}
+
+pub(crate) fn markup(model: &Model, dataset: &PublicDataset) -> Markup {
+    html! {
+        article .potluck-report {
+            (head(model, dataset))
+            (warnings(model, dataset))
+            section { (answer(model)) }
+            section { (coefficients(model)) }
+            section { (limits(model, dataset)) }
+            section { (privacy(dataset)) }
+            section { (diagnostics(model)) }
+            section { (parties(dataset)) }
+            section { (columns(model, dataset)) }
+            section { (provenance(model, dataset)) }
+        }
+    }
+}
+
+fn head(model: &Model, dataset: &PublicDataset) -> Markup {
+    let study = dataset.study();
+    let parties = dataset.parties().count();
+    let guarantee = |guarantee: &Guarantee| {
+        html! {
+            "ε = " (numbers::rounded_up(guarantee.epsilon))
+            span .aside { "δ = " (numbers::significant(guarantee.delta, 6)) }
+        }
+    };
+    let together = match parties {
+        1 => "Privacy of all together".to_owned(),
+        2 => "Privacy of both together".to_owned(),
+        _ => format!("Privacy of all {parties} together"),
+    };
+    let fact = |what: &str, value: Markup| html! { div { dt { (what) } dd { (value) } } };
+    html! {
+        header {
+            p .study { "Study " (name(&model.study)) }
+            h1 { "Regression of " (name(&model.label.name())) }
+            p .lead { (words::headline(model)) }
+            dl .facts {
+                (fact("People", html! { (numbers::count(model.diagnostics.rows)) }))
+                (fact("Parties", html! { (numbers::count(parties as u64)) }))
+                (fact("R²", html! {
+                    @match model.diagnostics.r_squared {
+                        Some(share) => (figure(share, 2)),
+                        None => "not estimable",
+                    }
+                }))
+                (fact("Privacy of each release", guarantee(&Guarantee::of_party(study))))
+                (fact(&together, guarantee(&Guarantee::joint(study, parties))))
+            }
+        }
+    }
+}
+
+/// What a reader must know before the first number.
+fn warnings(model: &Model, dataset: &PublicDataset) -> Markup {
+    let other_dataset = model.dataset != dataset.content_hash() || model.study_id != dataset.study().id();
+    html! {
+        @if other_dataset {
+            p .warning role="note" {
+                strong { "This model was not fitted on this dataset. " }
+                "The model names the dataset " code { (model.dataset) } ", the privacy statement and the columns below belong to "
+                code { (dataset.content_hash()) } ". Fit again before you rely on either."
+            }
+        }
+        @if !model.diagnostics.sound {
+            p .warning role="note" {
+                strong { "Do not rely on these coefficients. " }
+                "In this fit " (model.diagnostics.stability) "."
+            }
+        }
+    }
+}
+
+fn answer(model: &Model) -> Markup {
+    let level = numbers::level(model.level);
+    html! {
+        h2 { "The answer" }
+        figure {
+            (PreEscaped(coefficient_plot_in(model, Layout::Wide)))
+            (PreEscaped(coefficient_plot_in(model, Layout::Narrow)))
+            figcaption {
+                "Dots are estimates, lines their " (level) " intervals. Filled: the interval excludes 0. Open and grey: it includes 0. "
+                "Steps are half of a feature's public range, so that features can be compared"
+                @match (&model.label, label_half_range(model)) {
+                    (Term::Numeric { lo, hi, .. }, Some(_)) => {
+                        "; 0.1 on the axis is " (numbers::significant((hi - lo) / 20.0, 6)) " "
+                        (name(&words::label_unit(model))) ". "
+                    }
+                    _ => ". ",
+                }
+                @if is_cut(model) { "An arrow head marks an interval that goes on beyond the axis. " }
+                "The table has the same in original units."
+            }
+        }
+    }
+}
+
+fn coefficients(model: &Model) -> Markup {
+    let level = numbers::level(model.level);
+    let interval = format!("{level} interval");
+    let cells = |what: Markup, unit: &str, value: &Estimate, noise: Markup| {
+        let rounding = Rounding::of(value);
+        let number = |x: f64| html! { data value=(numbers::exact(x)) { (rounding.show(x)) } };
+        vec![
+            what,
+            html! { (name(unit)) },
+            html! { (number(value.estimate)) },
+            html! { (number(value.standard_error)) },
+            html! {
+                (number(value.low)) " to " (number(value.high))
+                @if !distinguishable(value) { span .unseen { ", includes 0" } }
+            },
+            noise,
+        ]
+    };
+    let mut rows: Vec<_> = model
+        .coefficients
+        .iter()
+        .map(|one| {
+            let class = if distinguishable(&one.value) { "clear" } else { "unclear" };
+            let unit = words::per_unit(model, one);
+            let noise =
+                html! { data value=(numbers::exact(one.noise_share)) { (numbers::percent(one.noise_share)) } };
+            (class, cells(name(&one.term.name()), &unit, &one.value, noise))
+        })
+        .collect();
+    let unit = words::label_unit(model);
+    rows.push(("intercept", cells(html! { "Intercept" }, &unit, &model.intercept, html! { "—" })));
+    html! {
+        h2 { "Coefficients" }
+        (Table {
+            caption: "Coefficients in original units",
+            columns: &[
+                ("Feature", false),
+                ("Unit", false),
+                ("Estimate", true),
+                ("Standard error", true),
+                (&interval, true),
+                ("Noise share", true),
+            ],
+            rows,
+        }.markup())
+        p .aside {
+            "Change of " (name(&model.label.name())) " per unit of the feature, the others held fixed. "
+            "Noise share: how much of the feature's released variance is privacy noise."
+        }
+    }
+}
+
+fn limits(model: &Model, dataset: &PublicDataset) -> Markup {
+    html! {
+        h2 { "What limits it" }
+        dl .points {
+            @for (what, words) in words::limits(model, dataset.study().definition()) {
+                div { dt { (what) } dd { (words) } }
+            }
+        }
+        figure {
+            (PreEscaped(noise_plot_in(model, Layout::Wide)))
+            (PreEscaped(noise_plot_in(model, Layout::Narrow)))
+            figcaption {
+                "The more of a column is noise, the wider the intervals, and the more least squares on the released rows pulls its coefficient towards 0."
+            }
+        }
+    }
+}
+
+fn privacy(dataset: &PublicDataset) -> Markup {
+    let parties: Vec<&str> = dataset.parties().map(|(party, _)| party).collect();
+    html! {
+        h2 { "Privacy" }
+        p {
+            "Every party added noise to its own columns before they left it. This report was made from the released columns only, and making it cost no further privacy."
+        }
+        (statement_markup(dataset.study(), &parties))
+    }
+}
+
+fn diagnostics(model: &Model) -> Markup {
+    let facts = &model.diagnostics;
+    let row = |what: &str, value: Markup, meaning: Markup| ("", vec![html! { (what) }, value, meaning]);
+    let rows = vec![
+        row("People (n)", html! { (numbers::count(facts.rows)) }, html! { "rows of each party's table" }),
+        row(
+            "Released rows (k)",
+            html! { (numbers::count(facts.released_rows)) },
+            html! { "rows of the public dataset" },
+        ),
+        row(
+            "Degrees of freedom",
+            html! { (numbers::count(facts.degrees)) },
+            html! { "of Student's t in the intervals" },
+        ),
+        row("Learner", html! { code { (model.learner.name()) } }, html! { (words::learner(model.learner)) }),
+        row("Ridge", figure(model.ridge, 6), html! { "added to the diagonal of the moment matrix" }),
+        row(
+            "Smallest eigenvalue",
+            html! { (figure(facts.smallest_eigenvalue, 4)) },
+            html! { "of the moment matrix; standard error " (figure(facts.smallest_eigenvalue_error, 2)) "; " (facts.stability) },
+        ),
+        row(
+            "Condition number",
+            figure(facts.condition, 4),
+            html! { "largest absolute eigenvalue over the smallest, " (figure(facts.smallest_absolute_eigenvalue, 4)) },
+        ),
+        row(
+            "Residual variance",
+            figure(facts.residual_variance, 4),
+            html! {
+                "mean squared residual of one person, in encoded units"
+                @if facts.residual_variance < 0.0 { "; strong noise took the estimate below 0" }
+            },
+        ),
+        row(
+            "R²",
+            html! { @match facts.r_squared { Some(share) => (figure(share, 4)), None => "not estimable" } },
+            html! { "share of the label's variation about the middle of its range" },
+        ),
+    ];
+    html! {
+        h2 { "Diagnostics" }
+        (Table {
+            caption: "Diagnostics of the fit",
+            columns: &[("Quantity", false), ("Value", true), ("Meaning", false)],
+            rows,
+        }.markup())
+    }
+}
+
+fn parties(dataset: &PublicDataset) -> Markup {
+    let definition = dataset.study().definition();
+    let present: Vec<_> = dataset.parties().collect();
+    let rows: Vec<_> = definition
+        .parties()
+        .iter()
+        .map(|party| {
+            let columns: Vec<String> =
+                party.columns().iter().map(|column| column.name().to_owned()).collect();
+            let signature = match present.iter().find(|(name, _)| *name == party.name()) {
+                Some((_, Some(key))) => html! { "Ed25519 key " code { (key) } },
+                Some((_, None)) => html! { "not signed" },
+                None => html! { "not in this dataset" },
+            };
+            ("", vec![name(party.name()), words::names(&columns), signature])
+        })
+        .collect();
+    html! {
+        h2 { "Parties and signatures" }
+        (Table {
+            caption: "Parties, what they released and who signed it",
+            columns: &[("Party", false), ("Columns", false), ("Signed by", false)],
+            rows,
+        }.markup())
+        p .aside {
+            "Every signature shown is valid for its release. It shows that the holder of the key published the release: compare the key with the one the party gave you."
+        }
+    }
+}
+
+fn columns(model: &Model, dataset: &PublicDataset) -> Markup {
+    let rows: Vec<_> = dataset
+        .study()
+        .definition()
+        .columns()
+        .map(|(party, column)| ("", column_cells(model, party, column)))
+        .collect();
+    html! {
+        h2 { "Columns" }
+        (Table {
+            caption: "Columns of the study and their public ranges",
+            columns: &[("Column", false), ("Party", false), ("Role", false), ("Public range or levels", false), ("Meaning", false)],
+            rows,
+        }.markup())
+        p .aside {
+            "Ranges and levels were fixed without looking at the data. Values outside a range count as its end, missing numbers as the middle of the range, missing levels as none."
+        }
+    }
+}
+
+fn column_cells(model: &Model, party: &Party, column: &Column) -> Vec<Markup> {
+    let role = if model.label.column() == column.name() {
+        "label"
+    } else if model.coefficients.iter().any(|one| one.term.column() == column.name()) {
+        "feature"
+    } else {
+        "not used"
+    };
+    let values = match column.domain() {
+        Domain::Numeric(bounds) => html! {
+            (numbers::significant(bounds.lo(), 10)) " to " (numbers::significant(bounds.hi(), 10))
+            @if let Some(unit) = column.unit() { " " (name(unit)) }
+        },
+        Domain::Categorical { levels, unknown } => html! {
+            @for (at, level) in levels.iter().take(LEVELS).enumerate() {
+                @if at > 0 { ", " }
+                (name(level))
+            }
+            @if levels.len() > LEVELS { " and " (numbers::count((levels.len() - LEVELS) as u64)) " more" }
+            @if *unknown == Unknown::Other { "; others count as “other”" }
+        },
+    };
+    vec![
+        name(column.name()),
+        name(party.name()),
+        html! { (role) },
+        values,
+        html! {
+            @if let Some(description) = column.description() { (name(description)) " " }
+            @if column.missing() == Missing::Error { span .aside { "Never missing." } }
+        },
+    ]
+}
+
+fn provenance(model: &Model, dataset: &PublicDataset) -> Markup {
+    let definition = dataset.study().definition();
+    html! {
+        h2 { "Provenance" }
+        dl .facts-list {
+            dt { "Study" } dd { (name(&model.study)) }
+            dt { "Study id" } dd { code { (model.study_id) } }
+            dt { "Dataset hash" } dd { code { (model.dataset) } }
+            dt { "Release method" } dd { (words::method(definition)) "; people are identified by " (words::id_kind(definition)) }
+            dt { "Fitted with" } dd { (model.software) }
+        }
+        h3 { "Do it again" }
+        p { "With the public dataset that has this hash, and no other secret or key, anyone gets the same numbers:" }
+        pre tabindex="0" { code { (words::commands(model)) } }
+    }
+}

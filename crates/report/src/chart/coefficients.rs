@@ -1,0 +1,136 @@
+//! The coefficients of a model with their intervals, as dots and whiskers.
+
+use plotters::style::RGBColor;
+use potluck_release::Model;
+use potluck_release::model::{Coefficient, Estimate};
+
+use super::axis::Axis;
+use super::{
+    Canvas, Geometry, Layout, Said, axis_title, grid, label_half_range, palette, row_label, step, svg,
+    upright,
+};
+use crate::numbers::{self, Rounding};
+use crate::words::{distinguishable, per_unit};
+
+/// Intervals that include 0 are cut at this many times the median interval.
+const CUT: f64 = 5.0;
+
+/// The coefficients with their intervals in encoded units, in the wide layout.
+pub fn coefficient_plot(model: &Model) -> String {
+    coefficient_plot_in(model, Layout::Wide)
+}
+
+/// The coefficients with their intervals in encoded units: one row a feature, comparable between features.
+///
+/// Intervals that include 0 have an open dot and a muted colour; an arrow head ends a whisker that goes on
+/// beyond the scale.
+pub fn coefficient_plot_in(model: &Model, layout: Layout) -> String {
+    let title = axis_lines(model, layout);
+    let geometry = Geometry::new(layout, model, title.len());
+    // Half a dot of room at both ends.
+    let axis = Axis::new(range(&model.coefficients), (geometry.left + 6.0, geometry.right - 6.0));
+    let rows: Vec<String> = model.coefficients.iter().map(|one| in_words(model, one)).collect();
+    let clear = model.coefficients.iter().filter(|one| distinguishable(&one.value)).count();
+    let said = Said {
+        title: format!("Coefficients of the regression of {}", model.label.name()),
+        description: format!(
+            "Dot-and-whisker plot, one row a feature: {clear} of {} intervals at the {} level exclude 0. {}. A table gives the numbers.",
+            rows.len(),
+            numbers::level(model.level),
+            title.join(" "),
+        ),
+        rows: &rows,
+    };
+    svg(&geometry, &said, |canvas| {
+        grid(canvas, &geometry, &axis.ticks(if layout == Layout::Wide { 7 } else { 4 }));
+        upright(canvas, &geometry, axis.x(0.0), 1.4, palette::ZERO);
+        for (row, coefficient) in model.coefficients.iter().enumerate() {
+            row_label(canvas, &geometry, row, coefficient, step(coefficient).as_deref());
+            whisker(canvas, &axis, geometry.mark(row), &coefficient.encoded);
+        }
+        axis_title(canvas, &geometry, &title);
+    })
+}
+
+/// Whether an interval goes on beyond the scale of the plot.
+pub(crate) fn is_cut(model: &Model) -> bool {
+    let axis = Axis::new(range(&model.coefficients), (0.0, 1.0));
+    let beyond = |one: &Coefficient| axis.goes_below(one.encoded.low) || axis.goes_above(one.encoded.high);
+    model.coefficients.iter().any(beyond)
+}
+
+fn whisker(canvas: &Canvas<'_>, axis: &Axis, y: f64, value: &Estimate) {
+    if [value.low, value.estimate, value.high].iter().any(|end| end.is_nan()) {
+        return;
+    }
+    let clear = distinguishable(value);
+    let (colour, width): (RGBColor, f64) =
+        if clear { (palette::CLEAR, 2.4) } else { (palette::UNCLEAR, 1.8) };
+    let (low, high) = (axis.x(value.low), axis.x(value.high));
+    canvas.line((low, y), (high, y), width, colour);
+    for (end, beyond, outwards) in
+        [(low, axis.goes_below(value.low), -1.0), (high, axis.goes_above(value.high), 1.0)]
+    {
+        if beyond {
+            canvas.arrow((end + outwards * 5.0, y), outwards * 9.0, colour);
+        } else {
+            canvas.line((end, y - 4.0), (end, y + 4.0), width, colour);
+        }
+    }
+    if axis.goes_below(value.estimate) || axis.goes_above(value.estimate) {
+        return;
+    }
+    let centre = (axis.x(value.estimate), y);
+    if clear {
+        canvas.dot(centre, 5.0, colour);
+    } else {
+        canvas.ring(centre, 4.4, 1.8, colour);
+    }
+}
+
+/// The ends of the scale: 0, every interval that excludes 0, and those others that are not out of proportion.
+fn range(coefficients: &[Coefficient]) -> (f64, f64) {
+    let extent = |value: &Estimate| value.low.abs().max(value.high.abs());
+    let finite = || coefficients.iter().map(|one| &one.encoded).filter(|value| extent(value).is_finite());
+    let mut extents: Vec<f64> = finite().map(extent).collect();
+    extents.sort_by(f64::total_cmp);
+    let usual = extents.get(extents.len() / 2).copied().unwrap_or(1.0);
+    let clear = finite().filter(|value| distinguishable(value)).map(extent).fold(0.0, f64::max);
+    let most = (CUT * usual).max(clear);
+    let ends = finite().flat_map(|value| [value.low, value.high]).map(|end| end.clamp(-most, most));
+    let (low, high) = ends.fold((0.0_f64, 0.0_f64), |(low, high), end| (low.min(end), high.max(end)));
+    let margin = 0.03 * (high - low);
+    (low - margin, high + margin)
+}
+
+/// What one unit of the axis is.
+fn axis_lines(model: &Model, layout: Layout) -> Vec<String> {
+    let name = model.label.name();
+    let change = match label_half_range(model) {
+        Some(half) => [format!("change of {name}"), format!("(1 = half of its range, {half})")],
+        None => [format!("change of the share with {name}"), "(1 = from nobody to everybody)".to_owned()],
+    };
+    let when = ["when a feature rises by half of its range,".to_owned(), "or its level applies".to_owned()];
+    match layout {
+        Layout::Wide => vec![change.join(" "), when.join(" ")],
+        Layout::Narrow => change.into_iter().chain(when).collect(),
+    }
+}
+
+/// Everything about one row, in original units too.
+fn in_words(model: &Model, coefficient: &Coefficient) -> String {
+    let clause = |value: &Estimate| {
+        let rounding = Rounding::of(value);
+        let [estimate, low, high] = [value.estimate, value.low, value.high].map(|x| rounding.show(x));
+        format!("{estimate} ({low} to {high})")
+    };
+    format!(
+        "{}{}, released by {}: {} on this scale; {} {}",
+        coefficient.term.name(),
+        step(coefficient).map_or_else(String::new, |step| format!(" ({step})")),
+        coefficient.party,
+        clause(&coefficient.encoded),
+        clause(&coefficient.value),
+        per_unit(model, coefficient),
+    )
+}

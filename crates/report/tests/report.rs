@@ -1,0 +1,570 @@
+//! Reports over real datasets, from harmless to hostile.
+
+#![allow(clippy::unwrap_used)] // a failed step is a failed test
+
+use std::fmt::Write as _;
+
+use potluck_core::learn::{Level, Ridge};
+use potluck_core::mixing::MixingKey;
+use potluck_release::dataset::Completeness;
+use potluck_release::fit::{DEFAULT_RIDGE, Regression, fit};
+use potluck_release::model::{Estimate, Learner};
+use potluck_release::signing::SigningKey;
+use potluck_release::statement::Guarantee;
+use potluck_release::{Draft, Model, PublicDataset, Release, Study};
+use potluck_report::{
+    Layout, STYLESHEET, article, coefficient_plot, coefficient_plot_in, noise_plot, noise_plot_in, page,
+    privacy_statement,
+};
+use roxmltree::Document;
+use zeroize::Zeroizing;
+
+const CLINICS: &str = r#"
+format = 1
+[study]
+name = "clinics"
+rows = 100000
+id = "integer"
+k = 200
+[privacy]
+epsilon = 1.0
+delta = 1e-5
+[[party]]
+name = "north"
+[[party.column]]
+name = "pressure"
+lo = 80
+hi = 200
+unit = "mmHg"
+[[party.column]]
+name = "smoker"
+levels = ["no", "yes"]
+[[party]]
+name = "south"
+[[party.column]]
+name = "age"
+lo = 18
+hi = 100
+unit = "years"
+description = "Age at the first visit."
+[[party.column]]
+name = "home"
+levels = ["city", "suburb", "country"]
+[[party]]
+name = "west"
+[[party.column]]
+name = "income"
+lo = 0
+hi = 120
+"#;
+
+const HOSTILE: &str = r#"
+format = 1
+[study]
+name = "</title><script>alert(1)</script> & co"
+rows = 100000
+id = "integer"
+k = 60
+[privacy]
+epsilon = 0.5
+delta = 1e-6
+[[party]]
+name = "north"
+[[party.column]]
+name = "<script>alert('y')</script>"
+lo = -1
+hi = 1
+unit = "\"><img src=x onerror=alert(2)>"
+[[party.column]]
+name = "R&D <b>"
+lo = 0
+hi = 10
+unit = "<i>&amp;"
+description = "]]><!-- <script src='https://example.org/x.js'> -->"
+[[party.column]]
+name = "a' onload='x"
+levels = ["<svg/onload=1>", "&lt;", "\"quoted\""]
+"#;
+
+fn study(text: &str) -> Study {
+    Draft::parse(text).unwrap().seal(MixingKey::new([3; 32])).unwrap()
+}
+
+/// A well-spread integer in −2^20..2^20.
+fn scramble(seed: u64) -> i64 {
+    let mut x = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    ((x ^ (x >> 31)) >> 43) as i64 - (1 << 20)
+}
+
+/// Made-up releases of the first `parties` parties: every column is its own sequence plus a part of the one before.
+fn dataset(study: &Study, parties: usize) -> PublicDataset {
+    let mut releases = Vec::new();
+    for (at, party) in study.definition().parties().iter().take(parties).enumerate() {
+        let mixed = study.mixed_rows(party.name()).unwrap();
+        let (k, width) = (mixed.k, mixed.names.len() as u64);
+        let own = |row: u64, column: u64| scramble(1 + row + 7919 * (column + 31 * at as u64));
+        let noised: Vec<i64> = (0..k * width)
+            .map(|cell| (cell / width, cell % width))
+            .map(|(row, column)| 2 * own(row, column) + if column > 0 { own(row, column - 1) } else { 0 })
+            .collect();
+        let key = (at == 0).then(|| SigningKey::from_seed(&Zeroizing::new([9; 32])));
+        releases.push(Release::new(study, party.name(), &noised, key.as_ref()).unwrap());
+    }
+    PublicDataset::join(study, &releases, Completeness::Partial).unwrap()
+}
+
+fn model(dataset: &PublicDataset, label: &str, learner: Learner) -> Model {
+    let regression = Regression {
+        label: label.to_owned(),
+        features: None,
+        learner,
+        ridge: Ridge::new(DEFAULT_RIDGE).unwrap(),
+        level: Level::default(),
+    };
+    fit(dataset, &regression).unwrap()
+}
+
+fn clinics() -> (Model, PublicDataset) {
+    let dataset = dataset(&study(CLINICS), 3);
+    (model(&dataset, "pressure", Learner::Ols), dataset)
+}
+
+/// A study with this many features, and the longest names there may be.
+fn wide_study(features: usize) -> (Model, PublicDataset) {
+    let mut text = CLINICS[..CLINICS.find("[[party]]").unwrap()].replace("k = 200", "k = 400");
+    text.push_str("[[party]]\nname = \"north\"\n[[party.column]]\nname = \"y\"\nlo = 0\nhi = 1\n");
+    for at in 0..features {
+        let name = format!("{}_{at}", "measurement_of_something_quite_specific_".repeat(3));
+        let unit = "a rather long unit that somebody thought necessary";
+        writeln!(text, "[[party.column]]\nname = \"{name}\"\nlo = 0\nhi = 5\nunit = \"{unit}\"").unwrap();
+    }
+    let dataset = dataset(&study(&text), 1);
+    (model(&dataset, "y", Learner::Ols), dataset)
+}
+
+fn charts(model: &Model) -> Vec<String> {
+    [Layout::Wide, Layout::Narrow]
+        .into_iter()
+        .flat_map(|layout| [coefficient_plot_in(model, layout), noise_plot_in(model, layout)])
+        .collect()
+}
+
+fn attribute(node: &roxmltree::Node<'_, '_>, name: &str) -> f64 {
+    let value: f64 = node.attribute(name).unwrap().parse().unwrap();
+    assert!(value.is_finite());
+    value
+}
+
+/// The box that a text of a chart takes in a usual face, in its units: left, right and middle.
+fn extent(text: &roxmltree::Node<'_, '_>) -> (f64, f64, f64) {
+    let width = 0.55 * attribute(text, "font-size") * text.text().unwrap().trim().chars().count() as f64;
+    let x = attribute(text, "x");
+    let left = match text.attribute("text-anchor").unwrap() {
+        "end" => x - width,
+        "middle" => x - width / 2.0,
+        _ => x,
+    };
+    (left, left + width, attribute(text, "y"))
+}
+
+/// Everything that must hold of any chart.
+fn check_chart(svg: &str) {
+    let document = Document::parse(svg).unwrap_or_else(|error| panic!("{error} in {svg}"));
+    let root = document.root_element();
+    assert_eq!(root.attribute("role"), Some("img"));
+    for name in ["title", "desc"] {
+        let said =
+            root.children().find(|node| node.has_tag_name(("http://www.w3.org/2000/svg", name))).unwrap();
+        assert!(!said.text().unwrap().trim().is_empty());
+    }
+    assert!(!svg.contains("NaN") && !svg.contains("=\"inf"), "{svg}");
+    let (width, height) = (10.0 * attribute(&root, "width"), 10.0 * attribute(&root, "height"));
+    let inside = |x: f64, y: f64| (0.0..=width).contains(&x) && (0.0..=height).contains(&y);
+    for node in root.children().filter(roxmltree::Node::is_element) {
+        match node.tag_name().name() {
+            "circle" => assert!(inside(attribute(&node, "cx"), attribute(&node, "cy"))),
+            "rect" => assert!(inside(
+                attribute(&node, "x") + attribute(&node, "width"),
+                attribute(&node, "y") + attribute(&node, "height")
+            )),
+            "polyline" | "polygon" => {
+                for point in node.attribute("points").unwrap().split_whitespace() {
+                    let (x, y) = point.split_once(',').unwrap();
+                    assert!(inside(x.parse().unwrap(), y.parse().unwrap()), "{point} is outside");
+                }
+            }
+            "text" | "title" | "desc" => {}
+            other => panic!("a chart has no <{other}>"),
+        }
+    }
+    let texts: Vec<_> = root
+        .children()
+        .filter(|node| node.tag_name().name() == "text")
+        .map(|text| (extent(&text), text.text().unwrap().trim().to_owned()))
+        .collect();
+    for (at, ((left, right, y), text)) in texts.iter().enumerate() {
+        assert!(*left >= -20.0 && *right <= width + 20.0, "{text:?} leaves the chart");
+        for ((other_left, other_right, other_y), other) in &texts[..at] {
+            let apart = (y - other_y).abs() >= 120.0 || left >= other_right || right <= other_left;
+            assert!(apart, "{text:?} is over {other:?}");
+        }
+    }
+}
+
+/// Everything that must hold of any page.
+fn check_page(model: &Model, dataset: &PublicDataset) -> String {
+    let page = page(model, dataset);
+    assert!(page.starts_with("<!DOCTYPE html><html lang=\"en\">"));
+    check_self_contained(&page);
+    assert!(!page.contains("NaN"));
+    for svg in charts(model) {
+        check_chart(&svg);
+        assert!(page.contains(&svg));
+    }
+    check_headings(&page);
+    check_guarantees(&page, dataset);
+    check_numbers(&page, model);
+    page
+}
+
+/// Only harmless elements and attributes, and no address in any of them.
+fn check_self_contained(page: &str) {
+    const ELEMENTS: &str = "html head meta title style body main footer article header section figure figcaption \
+        h1 h2 h3 p span strong bdi code pre data div dl dt dd table caption thead tbody tr th td \
+        svg desc text circle rect polyline polygon";
+    const ATTRIBUTES: &str = "lang charset http-equiv content name class role scope value data-label tabindex \
+        width height viewBox x y dy cx cy r points fill stroke stroke-width opacity pointer-events \
+        text-anchor font-family font-size";
+    // Everything but the void elements is XML already.
+    let mut parts = page.trim_start_matches("<!DOCTYPE html>").split("<meta ");
+    let mut xml = parts.next().unwrap().to_owned();
+    for part in parts {
+        xml.push_str("<meta ");
+        xml.push_str(&part.replacen('>', "/>", 1));
+    }
+    let document = Document::parse(&xml).unwrap();
+    for node in document.descendants().filter(roxmltree::Node::is_element) {
+        let name = node.tag_name().name();
+        assert!(ELEMENTS.split_whitespace().any(|known| known == name), "<{name}> in a page");
+        for attribute in node.attributes() {
+            let (name, value) = (attribute.name(), attribute.value());
+            assert!(ATTRIBUTES.split_whitespace().any(|known| known == name), "{name}={value:?} in a page");
+            assert!(!value.contains("://") && !value.contains("url("), "{name}={value:?} in a page");
+        }
+    }
+    let policy = "http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'sha256-";
+    assert!(page.contains(policy));
+}
+
+fn check_headings(page: &str) {
+    let mut last = 0;
+    for (at, _) in page.match_indices("<h") {
+        let Some(level) = page[at + 2..].chars().next().and_then(|digit| digit.to_digit(10)) else {
+            continue;
+        };
+        assert!(level <= last + 1, "a heading of level {level} follows one of level {last}");
+        assert!(level > 1 || last == 0, "there is one h1");
+        last = level;
+    }
+    assert!(last > 0);
+    assert!(!page.contains("<th>") && !page.contains("<th role=\"rowheader\">"));
+}
+
+fn check_guarantees(page: &str, dataset: &PublicDataset) {
+    let study = dataset.study();
+    let parties = dataset.parties().count();
+    let alone = Guarantee::of_party(study).in_numbers();
+    for (party, _) in dataset.parties() {
+        assert!(page.contains(&format!(
+            "in the table of {party} changes the distribution of its release by at most {alone}"
+        )));
+    }
+    let joint = Guarantee::joint(study, parties);
+    assert!(page.contains(&format!("has the joint guarantee {}", joint.in_numbers())));
+    for guarantee in [Guarantee::of_party(study), joint] {
+        for number in [guarantee.epsilon, guarantee.delta, guarantee.mu] {
+            assert!(page.contains(&format!("<data value=\"{number:?}\">")), "{number} is missing");
+        }
+    }
+}
+
+/// The exact numbers of the coefficient table, row by row.
+fn check_numbers(page: &str, model: &Model) {
+    let start = page.find("<table").unwrap();
+    let table = &page[start..page.find("</table>").unwrap() + "</table>".len()];
+    let table = Document::parse(table).unwrap();
+    let rows: Vec<Vec<f64>> = table
+        .descendants()
+        .filter(|node| node.has_tag_name("tr") && node.parent().unwrap().has_tag_name("tbody"))
+        .map(|row| {
+            let cells = row.descendants().filter(|node| node.has_tag_name("data"));
+            cells.map(|cell| cell.attribute("value").unwrap().parse().unwrap()).collect()
+        })
+        .collect();
+    let numbers = |value: &Estimate| vec![value.estimate, value.standard_error, value.low, value.high];
+    let mut expected: Vec<Vec<f64>> = Vec::new();
+    for coefficient in &model.coefficients {
+        expected.push(numbers(&coefficient.value));
+        expected.last_mut().unwrap().push(coefficient.noise_share);
+    }
+    expected.push(numbers(&model.intercept));
+    assert_eq!(rows, expected);
+}
+
+#[test]
+fn a_usual_report_holds_together() {
+    let (model, dataset) = clinics();
+    let page = check_page(&model, &dataset);
+    for said in [
+        "Regression of <bdi>pressure</bdi>",
+        "Study <bdi>clinics</bdi>",
+        "mmHg per year",
+        "mmHg if yes",
+        "mmHg per unit",
+        "attenuated by the privacy noise",
+        "need not cover those of the study itself",
+        "100,000 people were mixed into 200 released rows",
+        "Age at the first visit.",
+        "not signed",
+        "potluck fit dataset.parquet --label pressure --features smoker=yes,age,home=city,home=suburb,home=country,income --learner ols --ridge 0.0001 --level 0.95 --report report.html",
+        model.study_id.as_str(),
+        dataset.content_hash(),
+        model.software.as_str(),
+    ] {
+        assert!(page.contains(said), "{said:?} is missing");
+    }
+    let key = dataset.parties().find_map(|(_, key)| key).unwrap();
+    assert!(page.contains(&key.to_string()));
+    assert!(!page.contains("class=\"warning\""));
+    assert!(page.contains(&article(&model, &dataset)));
+    assert!(page.contains(&privacy_statement(dataset.study(), &["north", "south", "west"])));
+    assert_eq!(page, potluck_report::page(&model, &dataset), "a report holds no date and no chance");
+}
+
+#[test]
+fn the_simple_charts_are_the_wide_ones() {
+    let (model, _) = clinics();
+    assert_eq!(coefficient_plot(&model), coefficient_plot_in(&model, Layout::Wide));
+    assert_eq!(noise_plot(&model), noise_plot_in(&model, Layout::Wide));
+}
+
+#[test]
+fn names_from_strangers_are_only_text() {
+    let study = study(HOSTILE);
+    let dataset = dataset(&study, 1);
+    let model = model(&dataset, "<script>alert('y')</script>", Learner::Ols);
+    let page = check_page(&model, &dataset);
+    assert!(page.contains("&lt;script&gt;alert"));
+    assert!(page.contains("R&amp;D &lt;b&gt;"));
+    assert!(page.contains("<title>Regression of &lt;script&gt;"));
+    let svg = coefficient_plot(&model);
+    let svg = Document::parse(&svg).unwrap();
+    let texts: Vec<_> = svg
+        .descendants()
+        .filter(|node| node.tag_name().name() == "text")
+        .filter_map(|node| node.text())
+        .collect();
+    assert!(texts.iter().any(|text| text.trim() == "R&D <b>"), "{texts:?}");
+    let levels: Vec<_> = texts.iter().filter(|text| text.contains("onload='x=")).collect();
+    assert_eq!(levels.len(), 3, "{texts:?}");
+}
+
+#[test]
+fn what_xml_cannot_hold_does_not_break_a_chart() {
+    let (mut model, _) = clinics();
+    let potluck_release::model::Term::Level { level, .. } = &mut model.coefficients[0].term else { panic!() };
+    *level = "a\u{0}b\u{1b}c\u{ffff}".to_owned();
+    model.coefficients[1].unit = Some("\u{7}".to_owned());
+    for svg in charts(&model) {
+        check_chart(&svg);
+    }
+}
+
+#[test]
+fn the_policy_names_the_stylesheet() {
+    use base64ct::{Base64, Encoding};
+    use sha2::{Digest, Sha256};
+    let (model, dataset) = clinics();
+    let page = page(&model, &dataset);
+    let style = &page[page.find("<style>").unwrap() + 7..page.find("</style>").unwrap()];
+    assert_eq!(style, STYLESHEET);
+    assert!(page.contains(&format!("'sha256-{}'", Base64::encode_string(&Sha256::digest(style)))));
+    assert!(!STYLESHEET.contains("url(") && !STYLESHEET.contains("@import") && !STYLESHEET.contains("</"));
+}
+
+#[test]
+fn an_unsound_fit_says_so_first() {
+    let (mut model, dataset) = clinics();
+    model.diagnostics.sound = false;
+    model.diagnostics.stability = "the moment matrix is not positive definite".to_owned();
+    model.diagnostics.smallest_eigenvalue = -0.25;
+    model.diagnostics.residual_variance = -0.01;
+    model.diagnostics.r_squared = None;
+    let page = check_page(&model, &dataset);
+    let warning = page.find("Do not rely on these coefficients.").unwrap();
+    assert!(warning < page.find("<svg").unwrap());
+    assert!(page.contains("In this fit the moment matrix is not positive definite."));
+    assert!(page.contains("R² cannot be estimated here"));
+    assert!(page.contains("strong noise took the estimate below 0"));
+}
+
+#[test]
+fn a_debiased_fit_does_not_claim_attenuation() {
+    let dataset = dataset(&study(CLINICS), 3);
+    let model = model(&dataset, "pressure", Learner::Debiased);
+    let page = check_page(&model, &dataset);
+    assert!(page.contains("Coefficients of the study's own rows."));
+    assert!(!page.contains("attenuated"));
+}
+
+#[test]
+fn a_model_of_another_dataset_is_pointed_out() {
+    let (mut model, dataset) = clinics();
+    model.dataset = "0".repeat(64);
+    let page = check_page(&model, &dataset);
+    assert!(page.contains("This model was not fitted on this dataset."));
+}
+
+#[test]
+fn missing_parties_are_named() {
+    let dataset = dataset(&study(CLINICS), 2);
+    let model = model(&dataset, "pressure", Learner::Ols);
+    let page = check_page(&model, &dataset);
+    assert!(page.contains("not in this dataset"));
+    assert!(page.contains("Both releases together"));
+}
+
+#[test]
+fn a_level_can_be_the_label() {
+    let dataset = dataset(&study(CLINICS), 3);
+    let model = model(&dataset, "home=city", Learner::Ols);
+    let page = check_page(&model, &dataset);
+    assert!(page.contains("share per year"));
+    assert!(coefficient_plot(&model).contains("change of the share with home=city"));
+}
+
+#[test]
+fn one_coefficient() {
+    let (model, dataset) = wide_study(1);
+    assert_eq!(model.coefficients.len(), 1);
+    let page = check_page(&model, &dataset);
+    assert!(page.contains("The coefficient "));
+    assert!(page.contains("All releases together (only this one)"));
+}
+
+#[test]
+fn a_hundred_coefficients_with_long_names() {
+    let (model, dataset) = wide_study(100);
+    assert_eq!(model.coefficients.len(), 100);
+    let page = check_page(&model, &dataset);
+    let svg = coefficient_plot(&model);
+    for coefficient in &model.coefficients {
+        let name = coefficient.term.name();
+        assert!(svg.contains(&format!("<title>{name} ")), "the full name is in the title of its row");
+        assert!(!svg.contains(&format!("\n{name}\n")), "the name itself is cut");
+    }
+    // The last digits tell the names apart, so they stay.
+    assert!(svg.contains("_99\n"));
+    assert!(page.len() < 1_000_000);
+}
+
+fn edit(model: &mut Model, value: impl Fn(usize) -> (f64, f64)) {
+    for (at, coefficient) in model.coefficients.iter_mut().enumerate() {
+        let (estimate, standard_error) = value(at);
+        let made = Estimate {
+            estimate,
+            standard_error,
+            low: estimate - 2.0 * standard_error,
+            high: estimate + 2.0 * standard_error,
+        };
+        coefficient.value = made;
+        coefficient.encoded = made;
+    }
+}
+
+#[test]
+fn magnitudes_from_tiny_to_huge() {
+    let (mut model, dataset) = clinics();
+    for size in [1e-300, 1e-12, 1e-6, 1e-3, 1.0, 1e3, 1e6, 1e12, 1e300] {
+        edit(&mut model, |at| (size * (1.5 * at as f64 - 3.0), 0.7 * size));
+        check_page(&model, &dataset);
+    }
+    let mixed = |at: usize| (10_f64.powi(6 * at as i32 - 12), 0.3 * 10_f64.powi(6 * at as i32 - 12));
+    edit(&mut model, mixed);
+    let page = check_page(&model, &dataset);
+    assert!(page.contains("1.00×10⁻¹²") && page.contains("1.00×10¹²"));
+}
+
+#[test]
+fn every_interval_includes_zero() {
+    let (mut model, dataset) = clinics();
+    edit(&mut model, |at| (0.01 * at as f64, 1.0));
+    let page = check_page(&model, &dataset);
+    assert!(page.contains("None of the 6 coefficients can be told from 0 at the 95% level."));
+    assert!(!page.contains("Distinguishable from 0 at the"));
+    assert!(!coefficient_plot(&model).contains("#0B5A8A"), "nothing is drawn as clear of 0");
+}
+
+#[test]
+fn an_interval_out_of_proportion_is_cut_and_the_others_stay_readable() {
+    let (mut model, dataset) = clinics();
+    edit(&mut model, |at| if at == 2 { (40.0, 1e6) } else { (0.2, 0.05) });
+    let page = check_page(&model, &dataset);
+    assert!(page.contains("An arrow head marks an interval that goes on beyond the axis."));
+    assert_eq!(coefficient_plot(&model).matches("<polygon").count(), 2);
+    edit(&mut model, |_| (0.2, 0.05));
+    assert!(!check_page(&model, &dataset).contains("An arrow head"));
+}
+
+#[test]
+fn numbers_that_are_none_draw_nothing_wrong() {
+    let (mut model, _) = clinics();
+    edit(&mut model, |at| {
+        if at == 0 { (f64::NAN, 1.0) } else { (0.1, if at == 1 { f64::INFINITY } else { 0.1 }) }
+    });
+    model.coefficients[0].noise_share = f64::NAN;
+    model.coefficients[1].noise_share = 1.7;
+    for svg in charts(&model) {
+        check_chart(&svg);
+    }
+    edit(&mut model, |_| (0.0, 0.0));
+    for svg in charts(&model) {
+        check_chart(&svg);
+    }
+}
+
+/// Relative luminance (WCAG 2.2) of "#rrggbb".
+fn luminance(colour: &str) -> f64 {
+    let part = |at: usize| {
+        let value = f64::from(u8::from_str_radix(&colour[at..at + 2], 16).unwrap()) / 255.0;
+        if value <= 0.04045 { value / 12.92 } else { ((value + 0.055) / 1.055).powf(2.4) }
+    };
+    0.2126 * part(1) + 0.7152 * part(3) + 0.0722 * part(5)
+}
+
+#[test]
+fn colours_have_contrast() {
+    let schemes: Vec<&str> =
+        STYLESHEET.split(":root {\n").skip(1).map(|rest| &rest[..rest.find('}').unwrap()]).collect();
+    assert_eq!(schemes.len(), 2, "light and dark");
+    for scheme in schemes {
+        let colour = |name: &str| {
+            let start = scheme.find(&format!("--{name}: ")).unwrap() + name.len() + 4;
+            &scheme[start..start + 7]
+        };
+        let contrast = |a: &str, b: &str| {
+            let (a, b) = (luminance(colour(a)), luminance(colour(b)));
+            (a.max(b) + 0.05) / (a.min(b) + 0.05)
+        };
+        for (text, surface) in
+            [("ink", "surface"), ("soft", "surface"), ("ink", "raised"), ("warning", "warning-surface")]
+        {
+            assert!(contrast(text, surface) >= 4.5, "{text} on {surface}");
+        }
+        for mark in ["clear", "unclear", "noise", "zero"] {
+            assert!(contrast(mark, "surface") >= 3.0, "{mark} on surface");
+        }
+    }
+}
