@@ -99,10 +99,10 @@ pub(crate) struct Demo {
     #[arg(long, default_value_t = 500_000, value_parser = clap::value_parser!(u64).range(100..=50_000_000))]
     pub(crate) rows: u64,
     /// ε of each clinic's release
-    #[arg(long, default_value_t = 1.0)]
+    #[arg(long, default_value_t = 1.0, allow_negative_numbers = true)]
     pub(crate) epsilon: f64,
     /// δ of each clinic's release
-    #[arg(long, default_value_t = 1e-6)]
+    #[arg(long, default_value_t = 1e-6, allow_negative_numbers = true)]
     pub(crate) delta: f64,
 }
 
@@ -154,10 +154,10 @@ pub(crate) struct StudyNew {
     #[arg(long, default_value_t = 100_000)]
     pub(crate) rows: u64,
     /// ε of each party's release
-    #[arg(long, default_value_t = 1.0)]
+    #[arg(long, default_value_t = 1.0, allow_negative_numbers = true)]
     pub(crate) epsilon: f64,
     /// δ of each party's release
-    #[arg(long, default_value_t = 1e-6)]
+    #[arg(long, default_value_t = 1e-6, allow_negative_numbers = true)]
     pub(crate) delta: f64,
     /// Where the study goes [default: stdout]
     #[arg(long, value_name = "FILE")]
@@ -307,10 +307,10 @@ pub(crate) struct Fit {
     #[arg(long, value_enum, default_value_t = LearnerArgument::Debiased)]
     pub(crate) learner: LearnerArgument,
     /// λ added to the diagonal of the moment matrix
-    #[arg(long, default_value_t = potluck_release::fit::DEFAULT_RIDGE)]
+    #[arg(long, default_value_t = potluck_release::fit::DEFAULT_RIDGE, allow_negative_numbers = true)]
     pub(crate) ridge: f64,
     /// Level of the intervals
-    #[arg(long, default_value_t = 0.95)]
+    #[arg(long, default_value_t = 0.95, allow_negative_numbers = true)]
     pub(crate) level: f64,
     /// Write a report: one self-contained HTML file
     #[arg(long, value_name = "FILE")]
@@ -372,10 +372,10 @@ Everything ever released from the table stays within this (ε, δ). Name the tab
         #[arg(long, value_name = "NAME")]
         table: String,
         /// ε of everything ever released from it
-        #[arg(long)]
+        #[arg(long, allow_negative_numbers = true)]
         epsilon: f64,
         /// δ of everything ever released from it
-        #[arg(long)]
+        #[arg(long, allow_negative_numbers = true)]
         delta: f64,
     },
     /// Show what is left and what was spent

@@ -101,7 +101,7 @@ impl LevelCount {
     /// A level count of at least two.
     pub fn new(count: usize) -> Result<Self, EncodingError> {
         match u32::try_from(count) {
-            Ok(count) if count >= 2 && count < MISSING_LEVEL => Ok(Self(count)),
+            Ok(count) if (2..MISSING_LEVEL).contains(&count) => Ok(Self(count)),
             _ => Err(EncodingError::Levels),
         }
     }

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use potluck_core::mixing::SubjectDigest;
 use potluck_release::study::{IdKind, Party, Study};
 
 use crate::Error;
@@ -124,7 +125,7 @@ impl<'a> Input<'a> {
                     None => stage.accumulate(&batch, &encoded, &mut lock(&total)),
                 }
                 if self.study.definition().id_kind() != IdKind::Row {
-                    let fingerprints = batch.subjects.iter().map(|subject| subject.fingerprint());
+                    let fingerprints = batch.subjects.iter().map(SubjectDigest::fingerprint);
                     lock(&duplicates).add(fingerprints).map_err(|error| queue.fail(first, error))?;
                 }
                 progress(done.fetch_add(batch.count as u64, Ordering::Relaxed) + batch.count as u64);

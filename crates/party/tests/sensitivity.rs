@@ -11,11 +11,11 @@ use potluck_release::Study;
 use proptest::prelude::*;
 use support::{PARTY, Subject, integers, release, study, table};
 
-/// Whether Σδ²·m² ≤ σ²·2⁶⁴, where μ = m/2³².
+/// Whether Σ(δ/σ)² ≤ μ², that is Σδ²·2⁶⁴ ≤ σ²·m², where μ = m/2³².
 fn within(differences: &[i64], sigma: u64, mu_numerator: u64) -> bool {
     let square = |x: u64| BigUint::from(x) * BigUint::from(x);
     let sum: BigUint = differences.iter().map(|d| square(d.unsigned_abs())).sum();
-    sum * square(mu_numerator) <= square(sigma) << 64
+    sum << 64 <= square(sigma) * square(mu_numerator)
 }
 
 fn differences(study: &Study, one: &[Subject], other: &[Subject]) -> Vec<i64> {
@@ -140,18 +140,14 @@ fn the_worst_case_is_tight_and_less_noise_is_caught() {
 /// A reader that forgot to clamp or to project would be noticed: the control must fail.
 #[test]
 fn rows_outside_the_ball_would_be_caught() {
-    let study = study(ROWS as u64, "id = \"integer\"", "clip_norm = 0.7");
-    let wide = self::study_without_clip();
+    let narrow = study(ROWS as u64, "id = \"integer\"", "clip_norm = 0.7");
+    let wide = study(ROWS as u64, "id = \"integer\"", "");
     let mut rows: Vec<Subject> = (0..ROWS as i64).map(middle).collect();
     let mut other = rows.clone();
     rows[5] = extreme(5, true);
     other[5] = extreme(5, false);
     // The differences of rows that were not pulled into the ball, held against the noise of the small ball.
     let unprojected = differences(&wide, &rows, &other);
-    let sigma = study.mixed_rows(PARTY).unwrap().sigma;
-    assert!(!within(&unprojected, sigma, study.mu().numerator()));
-}
-
-fn study_without_clip() -> Study {
-    study(ROWS as u64, "id = \"integer\"", "")
+    let sigma = narrow.mixed_rows(PARTY).unwrap().sigma;
+    assert!(!within(&unprojected, sigma, narrow.mu().numerator()));
 }

@@ -121,7 +121,8 @@ impl ReleaseRecord {
 /// Whether a published value is an integer sum divided by the scale.
 fn on_grid(value: f64, mixed: &MixedRows) -> bool {
     let sum = (value * mixed.scale()).round();
-    sum.abs() <= potluck_core::noise::NOISED_SUM_LIMIT as f64 && sum / mixed.scale() == value
+    sum.abs() <= potluck_core::noise::NOISED_SUM_LIMIT as f64
+        && (sum / mixed.scale()).to_bits() == value.to_bits()
 }
 
 /// What one party publishes: its mixed, noised columns, and how they came about. Verified.

@@ -64,15 +64,14 @@ fn detection(mu: f64) -> f64 {
 }
 
 /// Six significant digits, rounded up.
-fn rounded_up(value: f64) -> f64 {
-    if value <= 0.0 || !value.is_finite() {
-        return value;
+pub fn rounded_up(value: f64) -> f64 {
+    let six_digits = |value: f64| format!("{value:.5e}").parse().unwrap_or(value);
+    let nearest: f64 = six_digits(value);
+    if nearest >= value || !value.is_finite() {
+        return nearest;
     }
-    let unit = 10_f64.powi(value.log10().floor() as i32 - 5);
-    let nearest = (value / unit).round() * unit;
-    let up = if nearest >= value || (value - nearest) / value < 1e-12 { nearest } else { nearest + unit };
-    // Printing 2.7063900000000003 helps nobody.
-    format!("{up:.12}").parse().unwrap_or(up)
+    let last_digit = 10_f64.powi(value.abs().log10().floor() as i32 - 5);
+    six_digits(nearest + last_digit)
 }
 
 /// What the release of `party` promises.
@@ -105,6 +104,12 @@ pub fn of_party(study: &Study, party: &str) -> Result<Vec<String>, Error> {
 /// What the releases of `parties` parties promise together.
 pub fn joint(study: &Study, parties: usize) -> Vec<String> {
     let guarantee = Guarantee::joint(study, parties);
+    if parties == 1 {
+        return vec![format!(
+            "There is one release, so the joint guarantee is its own: {}.",
+            guarantee.in_numbers()
+        )];
+    }
     vec![
         format!(
             "A person whose rows are in all {parties} releases has the joint guarantee {}: the releases together reveal more than each alone.",
@@ -115,4 +120,31 @@ pub fn joint(study: &Study, parties: usize) -> Vec<String> {
             guarantee.detection * 100.0
         ),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn six_digits_are_never_less_than_the_value() {
+        for (value, expected) in [
+            (1.0, 1.0),
+            (2.706_385_1, 2.70639),
+            (0.268_051_2, 0.268_052),
+            (1e-20, 1e-20),
+            (0.0, 0.0),
+            (999_999.9, 1e6),
+        ] {
+            assert_eq!(rounded_up(value).to_bits(), f64::to_bits(expected), "{value}");
+        }
+        assert!(rounded_up(f64::INFINITY).is_infinite());
+    }
+
+    #[test]
+    fn detection_is_the_power_of_the_best_test() {
+        // Φ(Φ⁻¹(0.05) + μ) at μ = 0 and μ = 1, from tables: 0.05 and 0.25951.
+        assert!((detection(0.0) - 0.05).abs() < 2e-4);
+        assert!((detection(1.0) - 0.2596).abs() < 2e-4);
+    }
 }

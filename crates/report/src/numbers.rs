@@ -68,21 +68,7 @@ pub(crate) fn significant(value: f64, digits: usize) -> String {
 
 /// Six significant digits, rounded up: for numbers that must not be understated.
 pub(crate) fn rounded_up(value: f64) -> String {
-    if value <= 0.0 || !value.is_finite() {
-        return significant(value, 6);
-    }
-    let text = format!("{value:.5e}");
-    let (mantissa, power) = text.split_once('e').expect("scientific notation has an e");
-    let nearest: f64 = text.parse().expect("it was just formatted");
-    // A relative error of 1e-12 is floating point, not an understatement.
-    if (value - nearest) / value < 1e-12 {
-        return significant(nearest, 6);
-    }
-    let digits: u64 = mantissa.replace('.', "").parse().expect("a mantissa is digits and a point");
-    significant(
-        format!("{}e{power}", (digits + 1) as f64 / 1e5).parse().expect("digits, an e and a power"),
-        6,
-    )
+    significant(potluck_release::statement::rounded_up(value), 6)
 }
 
 /// A count with its thousands apart.

@@ -124,7 +124,7 @@ pub(super) fn run(arguments: &Demo, settings: &Settings<'_>) -> Result<()> {
 
     let each = Guarantee::of_party(&study);
     let joint = Guarantee::joint(&study, 3);
-    let truth = patients.truth();
+    let truth = truth();
     let coefficients: Vec<_> = model
         .coefficients
         .iter()
@@ -220,11 +220,6 @@ impl Patients {
         patients
     }
 
-    fn truth(&self) -> Vec<(String, f64)> {
-        let effects = FEATURES.iter().map(|feature| (feature.name.to_owned(), feature.effect));
-        effects.chain([("smoker=yes".to_owned(), SMOKER_EFFECT)]).collect()
-    }
-
     /// What least squares gives on the clinics' own data, without mixing or noise.
     fn plain_coefficients(&self) -> Result<Vec<(String, f64)>> {
         let centred =
@@ -240,7 +235,7 @@ impl Patients {
         let noise = vec![0.0; views.len()];
         let rows = Released::new(&views, &noise, self.pressure.len() as u64).map_err(Error::from)?;
         let fit = ols(&rows, 5, &[0, 1, 2, 3, 4], Ridge::NONE).map_err(Error::from)?;
-        let names = self.truth().into_iter().map(|(name, _)| name);
+        let names = truth().into_iter().map(|(name, _)| name);
         Ok(names.zip(fit.coefficients.weights().iter().copied()).collect())
     }
 
@@ -258,6 +253,12 @@ impl Patients {
         }
         tables
     }
+}
+
+/// What the patients were made up with.
+fn truth() -> Vec<(String, f64)> {
+    let effects = FEATURES.iter().map(|feature| (feature.name.to_owned(), feature.effect));
+    effects.chain([("smoker=yes".to_owned(), SMOKER_EFFECT)]).collect()
 }
 
 fn value_of(values: &[(String, f64)], name: &str) -> Option<f64> {

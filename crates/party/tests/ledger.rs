@@ -1,0 +1,129 @@
+//! The ledger: budgets are set once, charges add up exactly, and nothing exceeds a total.
+#![allow(clippy::unwrap_used)]
+
+use std::fs;
+
+use potluck_core::accounting::{Delta, Epsilon, Mu, MuSquared};
+use potluck_party::ledger::{Purpose, State};
+use potluck_party::{Error, Ledger};
+
+fn epsilon(value: f64) -> Epsilon {
+    Epsilon::new(value).unwrap()
+}
+
+fn delta() -> Delta {
+    Delta::new(1e-6).unwrap()
+}
+
+fn purpose(study_id: &str, mu: Mu) -> Purpose<'_> {
+    Purpose { study_id, study_name: "study", party: "north", mu }
+}
+
+#[test]
+fn a_budget_allows_exactly_what_it_says() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut ledger = Ledger::open_or_create(&folder.path().join("deep/er/ledger.sqlite")).unwrap();
+    let budget = ledger.set_budget("people", epsilon(1.0), delta()).unwrap();
+    let mu = Mu::analytic(epsilon(1.0), delta()).unwrap();
+    assert_eq!(budget.total, mu.squared(), "one release at the budget's own (ε, δ) fits without rounding");
+    assert!(matches!(ledger.set_budget("people", epsilon(9.0), delta()), Err(Error::BudgetExists { .. })));
+
+    // Two releases whose squares add up to one unit more than the total do not fit.
+    let part = Mu::from_numerator(mu.numerator() / 2).unwrap();
+    let session = ledger.reserve("people", purpose("a", part)).unwrap();
+    assert_eq!(session.state, State::Reserved);
+    let left = ledger.budget("people").unwrap().unwrap().left().units();
+    let largest = left.isqrt();
+    let too_much = Mu::from_numerator(u64::try_from(largest + 1).unwrap()).unwrap();
+    assert!(matches!(ledger.reserve("people", purpose("b", too_much)), Err(Error::Overspend { .. })));
+    let fits = Mu::from_numerator(u64::try_from(largest).unwrap()).unwrap();
+    ledger.reserve("people", purpose("b", fits)).unwrap();
+    let spent = ledger.budget("people").unwrap().unwrap().spent;
+    assert_eq!(Some(spent), MuSquared::checked_sum([part.squared(), fits.squared()]));
+    // The same release again is the same session.
+    assert_eq!(ledger.reserve("people", purpose("a", part)).unwrap(), session);
+}
+
+#[test]
+fn sessions_move_forward_only() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("ledger.sqlite");
+    let mut ledger = Ledger::open_or_create(&path).unwrap();
+    ledger.set_budget("people", epsilon(1.0), delta()).unwrap();
+    let mu = Mu::analytic(epsilon(0.1), delta()).unwrap();
+
+    let session = ledger.reserve("people", purpose("a", mu)).unwrap();
+    ledger.give_back(&session).unwrap();
+    assert_eq!(ledger.budget("people").unwrap().unwrap().spent, MuSquared::ZERO);
+    assert!(ledger.session("people", "a", "north").unwrap().is_none());
+
+    let session = ledger.reserve("people", purpose("a", mu)).unwrap();
+    ledger.spend(&session).unwrap();
+    assert!(ledger.give_back(&session).is_err(), "what is spent cannot be given back");
+    let noised: Vec<i64> = (0..300_000).map(|i| i * i - 5).collect();
+    assert_eq!(ledger.stored_stage(&session, 0).unwrap(), None);
+    ledger.store_stage(&session, 0, &noised).unwrap();
+    assert!(ledger.store_stage(&session, 0, &noised).is_err(), "a stage is stored once");
+    ledger.publish(&session, "hash").unwrap();
+
+    // Everything is there after opening it again; a reservation that nobody holds is given back.
+    ledger.reserve("people", purpose("abandoned", mu)).unwrap();
+    drop(ledger);
+    let ledger = Ledger::open(&path).unwrap();
+    let session = ledger.session("people", "a", "north").unwrap().unwrap();
+    assert_eq!((session.state, session.content_hash.as_deref()), (State::Published, Some("hash")));
+    assert!(ledger.stored_stage(&session, 0).unwrap() == Some(noised));
+    assert!(ledger.session("people", "abandoned", "north").unwrap().is_none());
+    assert_eq!(ledger.budget("people").unwrap().unwrap().spent, mu.squared());
+}
+
+#[test]
+fn only_one_process_at_a_time_and_only_its_owner() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("ledger.sqlite");
+    assert!(matches!(Ledger::open(&path), Err(Error::NoLedger { .. })));
+    let ledger = Ledger::open_or_create(&path).unwrap();
+    assert!(matches!(Ledger::open(&path), Err(Error::LedgerInUse { .. })));
+    drop(ledger);
+    Ledger::open(&path).unwrap();
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    }
+}
+
+#[test]
+fn changed_bytes_are_refused_or_change_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("ledger.sqlite");
+    let mut ledger = Ledger::open_or_create(&path).unwrap();
+    ledger.set_budget("people", epsilon(1.0), delta()).unwrap();
+    let session = ledger.reserve("people", purpose("a", Mu::from_numerator(1000).unwrap())).unwrap();
+    ledger.spend(&session).unwrap();
+    ledger.store_stage(&session, 0, &(0..3000).map(|i| i * 0x0102_0304).collect::<Vec<i64>>()).unwrap();
+    drop(ledger);
+    let bytes = fs::read(&path).unwrap();
+    // Somewhere in the middle of the stored stage.
+    let at = bytes.windows(8).position(|window| window == (2000_i64 * 0x0102_0304).to_le_bytes()).unwrap();
+    let mut changed = bytes;
+    changed[at] ^= 1;
+    fs::write(&path, changed).unwrap();
+    let ledger = Ledger::open(&path).unwrap();
+    let session = ledger.session("people", "a", "north").unwrap().unwrap();
+    assert!(matches!(ledger.stored_stage(&session, 0), Err(Error::LedgerDamaged { .. })));
+}
+
+#[test]
+fn the_table_is_chosen_only_where_there_is_no_doubt() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut ledger = Ledger::open_or_create(&folder.path().join("ledger.sqlite")).unwrap();
+    assert!(ledger.choose_table(None).is_err());
+    ledger.set_budget("people", epsilon(1.0), delta()).unwrap();
+    assert_eq!(ledger.choose_table(None).unwrap(), "people");
+    assert!(ledger.choose_table(Some("animals")).is_err());
+    ledger.set_budget("animals", epsilon(1.0), delta()).unwrap();
+    let doubt = ledger.choose_table(None).unwrap_err().to_string();
+    assert!(doubt.contains("animals, people") && doubt.contains("--table"), "{doubt}");
+    assert_eq!(ledger.choose_table(Some("animals")).unwrap(), "animals");
+}
