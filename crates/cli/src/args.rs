@@ -35,6 +35,7 @@ pub(crate) struct Arguments {
 }
 
 #[derive(Args)]
+#[command(next_help_heading = "Common options")]
 pub(crate) struct Common {
     /// Print results as JSON, for machines
     #[arg(long, global = true)]

@@ -13,6 +13,7 @@ use arrow_array::{Array, ArrayRef, Float64Array, RecordBatch};
 use arrow_schema::{DataType, Field, Schema};
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use parquet::arrow::arrow_writer::ArrowWriterOptions;
 use parquet::basic::{Compression, Encoding, ZstdLevel};
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
@@ -100,7 +101,9 @@ impl Columns {
             .set_encoding(Encoding::BYTE_STREAM_SPLIT)
             .set_statistics_enabled(EnabledStatistics::None)
             .build();
-        let mut writer = ArrowWriter::try_new(Vec::new(), schema, Some(properties))
+        // Without Arrow's own schema beside ours, readers that know Arrow still see our key.
+        let options = ArrowWriterOptions::new().with_properties(properties).with_skip_arrow_metadata(true);
+        let mut writer = ArrowWriter::try_new_with_options(Vec::new(), schema, options)
             .expect("a schema of f64 columns can be written");
         writer.write(&batch).expect("writing to memory does not fail");
         writer.into_inner().expect("writing to memory does not fail")

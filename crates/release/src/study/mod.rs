@@ -762,8 +762,8 @@ impl MixedRows {
         f64::from(Q) * (self.mixing.column_norm_squared(self.k) as f64).sqrt()
     }
 
-    /// Standard deviation of the noise in published units.
+    /// Standard deviation of the noise in published units, that of rounding included.
     pub fn noise(&self) -> f64 {
-        self.sigma as f64 / self.scale()
+        ((self.sigma as f64).powi(2) + 1.0 / 12.0).sqrt() / self.scale()
     }
 }

@@ -1,0 +1,124 @@
+//! Every command in README.md and docs/TUTORIAL.md works as printed, in order, in an empty folder.
+#![cfg(unix)]
+#![allow(clippy::unwrap_used)]
+
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// The lines of all ```sh blocks of a document.
+fn commands(document: &str) -> String {
+    let text = fs::read_to_string(root().join(document)).unwrap();
+    let mut script = String::new();
+    let mut inside = false;
+    for line in text.lines() {
+        if line.starts_with("```") {
+            inside = line == "```sh";
+        } else if inside {
+            script.push_str(line);
+            script.push('\n');
+        }
+    }
+    assert!(!script.is_empty(), "{document} has no commands");
+    script
+}
+
+fn run(script: &str) -> (tempfile::TempDir, String) {
+    let folder = tempfile::tempdir().unwrap();
+    let binary = Path::new(env!("CARGO_BIN_EXE_potluck")).parent().unwrap();
+    let path = env::join_paths(
+        std::iter::once(binary.to_owned()).chain(env::split_paths(&env::var_os("PATH").unwrap())),
+    )
+    .unwrap();
+    let output = Command::new("sh")
+        .args(["-e", "-u", "-c", script])
+        .current_dir(folder.path())
+        .env("PATH", path)
+        .env("XDG_DATA_HOME", folder.path().join("data"))
+        .env_remove("POTLUCK_LEDGER")
+        .output()
+        .unwrap();
+    let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "stdout: {stdout}\nstderr: {}", String::from_utf8_lossy(&output.stderr));
+    (folder, stdout)
+}
+
+#[test]
+fn the_tutorial_works() {
+    let (folder, stdout) = run(&commands("docs/TUTORIAL.md"));
+    for file in ["report.html", "model.json", "public.parquet", "audit/north.mixed.sums.csv", "smoker.json"] {
+        assert!(folder.path().join(file).exists(), "{file}");
+    }
+    assert!(stdout.contains("north signed with the key given"), "{stdout}");
+    assert!(stdout.contains("patient,pressure\na,"), "{stdout}");
+}
+
+#[test]
+fn the_readme_works() {
+    let script = commands("README.md");
+    assert!(script.contains("cargo run --release -- demo --out demo\n"));
+    assert!(script.contains("cargo xtask test\n"));
+    // The one is the binary under test, the other is what runs this test.
+    let script = script.replace("cargo run --release --", "potluck").replace("cargo xtask test", "true");
+    let (folder, _) = run(&script);
+    for file in ["study.toml", "north.release.parquet", "public.parquet", "model.json", "report.html"] {
+        assert!(folder.path().join("demo").join(file).exists(), "{file}");
+    }
+}
+
+#[test]
+fn documents_name_files_and_tests_that_exist() {
+    let mut sources = String::new();
+    let mut folders = vec![root().join("crates"), root().join("tests")];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
+            let path = entry.path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|kind| kind == "rs" || kind == "py") {
+                sources.push_str(&fs::read_to_string(path).unwrap());
+            }
+        }
+    }
+    let mut checked = 0;
+    for document in [
+        "README.md",
+        "CONTRIBUTING.md",
+        "docs/PRIVACY.md",
+        "docs/LEARNERS.md",
+        "docs/ARCHITECTURE.md",
+        "docs/FORMAT.md",
+        "docs/TUTORIAL.md",
+    ] {
+        let text = fs::read_to_string(root().join(document)).unwrap();
+        for word in text.split(|c: char| c.is_whitespace() || "`(),;:|".contains(c)) {
+            let word = word.trim_end_matches('.');
+            let is_path = ["crates/", "docs/", "vectors/", "tests/", "xtask/"]
+                .iter()
+                .any(|start| word.starts_with(start));
+            if is_path && !word.contains(['*', '{', '…', '<']) {
+                let path = word.split('#').next().unwrap();
+                assert!(root().join(path).exists(), "{document} names {path}, which does not exist");
+                checked += 1;
+            }
+        }
+        // Test names in code font: `some_long_test_name`.
+        for name in text.split('`').skip(1).step_by(2) {
+            let looks_like_a_test =
+                name.matches('_').count() >= 3 && name.chars().all(|c| c.is_ascii_lowercase() || c == '_');
+            if looks_like_a_test {
+                assert!(
+                    sources.contains(&format!("{name}(")),
+                    "{document} names {name}, which does not exist"
+                );
+                checked += 1;
+            }
+        }
+    }
+    assert!(checked > 20, "only {checked} names were found");
+}

@@ -1,0 +1,409 @@
+//! The whole path with the real binary: the demo, the same by hand, and public tables split between parties.
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+use support::Workplace;
+
+fn number(value: &Value) -> f64 {
+    value.as_f64().unwrap()
+}
+
+/// Every private coefficient is where its standard error says, six of them wide.
+fn assert_plausible(coefficient: &Value) {
+    let private = &coefficient["private"];
+    let error = number(&private["estimate"]) - number(&coefficient["true"]);
+    assert!(error.abs() < 6.0 * number(&private["standard_error"]), "{coefficient}");
+    let plain = number(&coefficient["non_private"]) - number(&coefficient["true"]);
+    assert!(plain.abs() < 0.02 * number(&coefficient["true"]).abs(), "{coefficient}");
+    assert!(number(&private["low"]) < number(&private["estimate"]));
+}
+
+#[test]
+fn the_demo_writes_everything_it_names() {
+    let place = Workplace::empty();
+    let demo = place.run(&["demo", "--out", "demo", "--rows", "200000", "--json"]).json();
+    let coefficients = demo["coefficients"].as_array().unwrap();
+    assert_eq!(coefficients.len(), 5);
+    coefficients.iter().for_each(assert_plausible);
+    assert_eq!(number(&demo["per_party"]["epsilon"]), 1.0);
+    assert!(number(&demo["joint"]["epsilon"]) > 1.0);
+
+    let files = [
+        "study.toml",
+        "north.release.parquet",
+        "south.release.parquet",
+        "registry.release.parquet",
+        "public.parquet",
+    ];
+    for file in files {
+        place.run(&["verify", &format!("demo/{file}")]).ok();
+    }
+    let model = place.run(&["inspect", "demo/model.json"]).ok().stdout;
+    assert!(model.contains("pressure (mmHg) by debiased"), "{model}");
+    let report = place.read("demo/report.html");
+    assert!(report.contains("<svg") && report.contains("pressure"));
+
+    // A second demo does not overwrite the first unless asked to.
+    let again = place.run(&["demo", "--out", "demo", "--rows", "1000"]);
+    again.refused(3, &["--force"]);
+    let text = place.run(&["demo", "--out", "demo", "--rows", "1000", "--force"]).ok().stdout;
+    for word in ["true", "non-private", "private", "95% interval", "Each clinic's release: ε = 1", "jointly"]
+    {
+        assert!(text.contains(word), "no {word:?} in {text}");
+    }
+}
+
+#[test]
+fn the_same_by_hand_gives_the_same_kind_of_result() {
+    let place = Workplace::empty();
+    let demo = place.run(&["demo", "--out", "demo", "--rows", "100000", "--json"]).json();
+    let sealed = place.read("demo/study.toml");
+    place.write("study.toml", &sealed[..sealed.find("# Written by").unwrap()]);
+    place.run(&["study", "check", "study.toml"]).ok();
+    let plan = place.run(&["plan", "study.toml", "--json"]).json();
+    place.run(&["study", "seal", "study.toml"]).ok();
+    let sealed_plan = place.run(&["plan", "study.toml", "--json"]).json();
+    assert_eq!(plan["joint"], sealed_plan["joint"]);
+    assert_eq!(plan["parties"], sealed_plan["parties"]);
+    assert_eq!(plan["sealed"], false);
+    assert_eq!(sealed_plan["per_party"]["epsilon"], demo["per_party"]["epsilon"]);
+    assert_eq!(sealed_plan["joint"]["epsilon"], demo["joint"]["epsilon"]);
+
+    for party in ["north", "south", "registry"] {
+        let ledger = format!("{party}.sqlite");
+        let out = format!("{party}.release.parquet");
+        let data = format!("demo/private/{party}.csv");
+        let key = format!("{party}.key");
+        place.run(&["key", "new", "--out", &key]).ok();
+        place
+            .run(&[
+                "ledger",
+                "init",
+                "--ledger",
+                &ledger,
+                "--table",
+                "patients",
+                "--epsilon",
+                "1",
+                "--delta",
+                "1e-6",
+            ])
+            .ok();
+        let released = place
+            .run(&[
+                "release",
+                "study.toml",
+                "--party",
+                party,
+                "--data",
+                &data,
+                "--ledger",
+                &ledger,
+                "--out",
+                &out,
+                "--signing-key",
+                &key,
+                "--yes",
+                "--json",
+            ])
+            .json();
+        assert_eq!(released["repeated"], false);
+        assert_eq!(number(&released["budget_left"]), 0.0);
+    }
+    let releases = ["north.release.parquet", "south.release.parquet", "registry.release.parquet"];
+    let mut join = vec!["join", "study.toml", "--out", "public.parquet"];
+    join.extend(releases.iter().rev());
+    place.run(&join).ok();
+    let keys = ["north=north.key.pub", "south=south.key.pub", "registry=registry.key.pub"];
+    let mut verify = vec!["verify", "public.parquet"];
+    keys.iter().for_each(|key| verify.extend(["--key", key]));
+    let verified = place.run(&verify).ok().stdout;
+    assert_eq!(verified.matches("signed with the key given").count(), 3, "{verified}");
+
+    let model = place
+        .run(&[
+            "fit",
+            "public.parquet",
+            "--label",
+            "pressure",
+            "--out",
+            "model.json",
+            "--report",
+            "report.html",
+            "--json",
+        ])
+        .json();
+    assert_eq!(serde_json::from_str::<Value>(&place.read("model.json")).unwrap(), model);
+    for (coefficient, of_demo) in
+        model["coefficients"].as_array().unwrap().iter().zip(demo["coefficients"].as_array().unwrap())
+    {
+        let error = number(&coefficient["value"]["estimate"]) - number(&of_demo["true"]);
+        assert!(error.abs() < 6.0 * number(&coefficient["value"]["standard_error"]), "{coefficient}");
+    }
+    // The joint guarantee is in the model's own words, beside that of each party.
+    let privacy = model["privacy"].to_string();
+    assert!(privacy.contains("ε = 1,") && privacy.contains("joint"), "{privacy}");
+    assert_eq!(place.run(&["fit", "public.parquet", "--label", "pressure", "--json"]).json(), model);
+}
+
+#[test]
+fn predictions_follow_the_model() {
+    let place = Workplace::empty();
+    place.run(&["demo", "--out", "demo", "--rows", "50000"]).ok();
+    let model: Value = serde_json::from_str(&place.read("demo/model.json")).unwrap();
+    let table = "who,age,bmi,salt,exercise,smoker,ignored\na,40,25,5,3,no,x\nb,400,25,5,3,yes,x\nc,,25,5,3,unheard-of,x\n";
+    place.write("new.csv", table);
+    let output = place.run(&["predict", "demo/model.json", "--data", "new.csv", "--id", "who"]).ok().stdout;
+    let piped = place.run_with_input(&["predict", "demo/model.json", "--data", "-"], table).ok().stdout;
+    let slope = |name: &str| {
+        let coefficients = model["coefficients"].as_array().unwrap();
+        let found = coefficients
+            .iter()
+            .find(|coefficient| coefficient["term"].to_string().contains(&format!("\"{name}\"")));
+        number(&found.unwrap()["value"]["estimate"])
+    };
+    let base = number(&model["intercept"]["estimate"])
+        + 25.0 * slope("bmi")
+        + 5.0 * slope("salt")
+        + 3.0 * slope("exercise");
+    // Age 400 is clamped to 90, a missing age counts as the middle, 55, and an unknown level as none.
+    let expected = [
+        base + 40.0 * slope("age"),
+        base + 90.0 * slope("age") + slope("smoker"),
+        base + 55.0 * slope("age"),
+    ];
+    let lines: Vec<&str> = output.lines().collect();
+    assert_eq!(lines[0], "who,pressure");
+    for (line, (name, expected)) in lines[1..].iter().zip(["a", "b", "c"].iter().zip(expected)) {
+        let (who, prediction) = line.split_once(',').unwrap();
+        assert_eq!(who, *name);
+        let prediction: f64 = prediction.parse().unwrap();
+        assert!((prediction - expected.clamp(90.0, 190.0)).abs() < 1e-9, "{line}: {expected}");
+    }
+    assert_eq!(piped.lines().count(), 4);
+}
+
+#[test]
+fn methods_mixings_and_learners_work_end_to_end() {
+    for (settings, more) in [
+        ("id = \"integer\"\nmixing = \"bernoulli\"\nk = 400", ""),
+        ("id = \"integer\"\npreset = \"paper\"", ""),
+        ("id = \"row\"\nmethod = \"dgm\"", ""),
+        ("id = \"row\"", "clip_norm = 0.8"),
+        ("id = \"text\"", ""),
+    ] {
+        let place = Workplace::empty();
+        place.run(&["demo", "--out", "demo", "--rows", "3000"]).ok();
+        let sealed = place.read("demo/study.toml");
+        let study = sealed[..sealed.find("# Written by").unwrap()]
+            .replace("id = \"integer\"", settings)
+            .replace("name = \"north\"", &format!("name = \"north\"\n{more}"));
+        place.write("study.toml", study);
+        place.run(&["study", "seal", "study.toml"]).ok();
+        for party in ["north", "south", "registry"] {
+            let ledger = format!("{party}.sqlite");
+            let data = format!("demo/private/{party}.csv");
+            let out = format!("{party}.parquet");
+            place
+                .run(&[
+                    "ledger",
+                    "init",
+                    "--ledger",
+                    &ledger,
+                    "--table",
+                    "t",
+                    "--epsilon",
+                    "1",
+                    "--delta",
+                    "1e-6",
+                ])
+                .ok();
+            // With `id = "row"` the ids are just another column.
+            place
+                .run(&[
+                    "release",
+                    "study.toml",
+                    "--party",
+                    party,
+                    "--data",
+                    &data,
+                    "--ledger",
+                    &ledger,
+                    "--out",
+                    &out,
+                    "--ignore-extra",
+                    "--yes",
+                ])
+                .ok();
+        }
+        place
+            .run(&[
+                "join",
+                "study.toml",
+                "north.parquet",
+                "south.parquet",
+                "registry.parquet",
+                "--out",
+                "public.parquet",
+            ])
+            .ok();
+        for learner in ["ols", "debiased"] {
+            let model = place
+                .run(&["fit", "public.parquet", "--label", "pressure", "--learner", learner, "--json"])
+                .json();
+            assert_eq!(model["learner"], learner);
+            assert_eq!(model["coefficients"].as_array().unwrap().len(), 5);
+        }
+    }
+}
+
+/// The folder of public tables, if there is one.
+fn public_tables(test: &str) -> Option<PathBuf> {
+    let folder = env::var_os("POTLUCK_DATA").map(PathBuf::from);
+    if folder.is_none() {
+        eprintln!("{test}: skipped, POTLUCK_DATA does not name a folder with public tables");
+    }
+    folder
+}
+
+/// Writes the chosen columns of a CSV file with row numbers as ids.
+fn split(source: &Path, columns: &[&str], target: &Path) {
+    let mut reader = csv::Reader::from_path(source).unwrap();
+    let header = reader.headers().unwrap().clone();
+    let positions: Vec<usize> =
+        columns.iter().map(|column| header.iter().position(|name| name == *column).unwrap()).collect();
+    let mut writer = csv::Writer::from_path(target).unwrap();
+    writer.write_record(std::iter::once("id").chain(columns.iter().copied())).unwrap();
+    for (id, record) in reader.records().enumerate() {
+        let record = record.unwrap();
+        let id = id.to_string();
+        writer
+            .write_record(std::iter::once(id.as_str()).chain(positions.iter().map(|&at| &record[at])))
+            .unwrap();
+    }
+    writer.flush().unwrap();
+}
+
+/// Splits a table between parties, releases, joins and fits.
+fn release_public_table(source: &Path, study: &str, parties: &[(&str, &[&str])], label: &str) -> Value {
+    let place = Workplace::empty();
+    place.write("study.toml", study);
+    place.run(&["study", "seal", "study.toml"]).ok();
+    let mut join =
+        vec!["join".to_owned(), "study.toml".to_owned(), "--out".to_owned(), "public.parquet".to_owned()];
+    for (party, columns) in parties {
+        let data = format!("{party}.csv");
+        split(source, columns, &place.path(&data));
+        let (ledger, out) = (format!("{party}.sqlite"), format!("{party}.parquet"));
+        place
+            .run(&[
+                "ledger",
+                "init",
+                "--ledger",
+                &ledger,
+                "--table",
+                "t",
+                "--epsilon",
+                "5",
+                "--delta",
+                "1e-5",
+            ])
+            .ok();
+        place
+            .run(&[
+                "release",
+                "study.toml",
+                "--party",
+                party,
+                "--data",
+                &data,
+                "--ledger",
+                &ledger,
+                "--out",
+                &out,
+                "--yes",
+            ])
+            .ok();
+        join.push(out);
+    }
+    place.run(&join.iter().map(String::as_str).collect::<Vec<_>>()).ok();
+    place.run(&["verify", "public.parquet"]).ok();
+    place
+        .run(&[
+            "fit",
+            "public.parquet",
+            "--label",
+            label,
+            "--learner",
+            "ols",
+            "--report",
+            "report.html",
+            "--json",
+        ])
+        .json()
+}
+
+fn party(name: &str, columns: &str) -> String {
+    let columns: String = columns
+        .lines()
+        .filter(|line| !line.trim().is_empty())
+        .map(|line| {
+            let (name, domain) = line.trim().split_once(' ').unwrap();
+            format!("[[party.column]]\nname = \"{name}\"\n{}\n", domain.replace("; ", "\n"))
+        })
+        .collect();
+    format!("[[party]]\nname = \"{name}\"\n{columns}")
+}
+
+#[test]
+fn insurance_between_three_parties() {
+    let Some(folder) = public_tables("insurance_between_three_parties") else { return };
+    let study = format!(
+        "format = 1\n[study]\nname = \"insurance\"\nrows = 1338\nid = \"integer\"\n[privacy]\nepsilon = 5.0\ndelta = 1e-5\n{}{}{}",
+        party(
+            "registry",
+            "age lo = 18; hi = 64\nsex levels = [\"female\", \"male\"]\nregion levels = [\"northeast\", \"northwest\", \"southeast\", \"southwest\"]"
+        ),
+        party("clinic", "bmi lo = 15; hi = 55\nsmoker levels = [\"no\", \"yes\"]\nchildren lo = 0; hi = 5"),
+        party("insurer", "charges lo = 0; hi = 65000"),
+    );
+    let parties: [(&str, &[&str]); 3] = [
+        ("registry", &["age", "sex", "region"]),
+        ("clinic", &["bmi", "smoker", "children"]),
+        ("insurer", &["charges"]),
+    ];
+    let model = release_public_table(&folder.join("insurance.csv"), &study, &parties, "charges");
+    assert_eq!(model["coefficients"].as_array().unwrap().len(), 9);
+    assert_eq!(model["diagnostics"]["rows"], 1338);
+}
+
+#[test]
+fn randhie_between_insurer_clinic_and_register() {
+    let Some(folder) = public_tables("randhie_between_insurer_clinic_and_register") else { return };
+    let study = format!(
+        "format = 1\n[study]\nname = \"randhie\"\nrows = 20190\nid = \"integer\"\n[privacy]\nepsilon = 5.0\ndelta = 1e-5\n{}{}{}",
+        party(
+            "insurer",
+            "lncoins lo = 0; hi = 5\nidp lo = 0; hi = 1\nlpi lo = 0; hi = 8\nfmde lo = 0; hi = 9"
+        ),
+        party(
+            "clinic",
+            "physlm lo = 0; hi = 1\ndisea lo = 0; hi = 60\nhlthg lo = 0; hi = 1\nhlthf lo = 0; hi = 1\nhlthp lo = 0; hi = 1"
+        ),
+        party("register", "mdvis lo = 0; hi = 80"),
+    );
+    let parties: [(&str, &[&str]); 3] = [
+        ("insurer", &["lncoins", "idp", "lpi", "fmde"]),
+        ("clinic", &["physlm", "disea", "hlthg", "hlthf", "hlthp"]),
+        ("register", &["mdvis"]),
+    ];
+    let model = release_public_table(&folder.join("randhie.csv"), &study, &parties, "mdvis");
+    assert_eq!(model["coefficients"].as_array().unwrap().len(), 9);
+    let _ = fs::metadata(folder).unwrap();
+}
