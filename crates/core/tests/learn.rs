@@ -3,7 +3,8 @@
 #![allow(clippy::unwrap_used)] // a failed step is a failed test
 
 use potluck_core::learn::{
-    Affine, Coefficients, Estimand, Fit, LearnError, Level, Released, Ridge, Stability, debiased, ols,
+    Affine, Coefficients, Estimand, Fit, LearnError, Level, Moments, Released, Ridge, Stability, debiased,
+    ols,
 };
 use proptest::prelude::*;
 use serde_json::Value;
@@ -252,4 +253,29 @@ proptest! {
             assert_close(&interval_ends(wide, level), &interval_ends(narrow, level), name);
         }
     }
+}
+
+/// Moments alone give the same weights as the rows they come from.
+#[test]
+fn moments_give_the_weights_of_the_rows() {
+    for case in vectors()["cases"].as_array().unwrap() {
+        let columns = matrix(&case["columns"]);
+        let (k, n) = (columns[0].len() as f64, case["n"].as_f64().unwrap());
+        let noise = numbers(&case["noise"]).iter().map(|sd| sd * sd * k / n).collect();
+        let moment =
+            |i: usize, j: usize| columns[i].iter().zip(&columns[j]).map(|(a, b)| a * b).sum::<f64>() / n;
+        let moments = Moments::new(noise, moment).unwrap();
+        let ridge = Ridge::new(case["ridge"].as_f64().unwrap_or(0.0)).unwrap();
+        let (label, features) = (case["label"].as_u64().unwrap() as usize, indices(&case["features"]));
+        let found = [
+            ("ols", moments.ols(label, &features, ridge).unwrap()),
+            ("debiased", moments.debiased(label, &features, ridge).unwrap()),
+        ];
+        for (name, solution) in found {
+            assert_close(&solution.weights, &numbers(&case[name]["weights"]), name);
+            assert_close(&solution.eigenvalues, &numbers(&case[name]["eigenvalues"]), name);
+        }
+        assert!(matches!(moments.ols(label, &[label], ridge), Err(LearnError::LabelAmongFeatures { .. })));
+    }
+    assert!(matches!(Moments::new(vec![], |_, _| 0.0), Err(LearnError::Empty)));
 }

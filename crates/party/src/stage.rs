@@ -5,7 +5,7 @@
 //! budget: Σ(δᵢ/σᵢ)² ≤ μ_q².
 
 use potluck_core::encoding::{Encoder, encode_levels, encode_numbers};
-use potluck_core::mixing::Mixing;
+use potluck_core::mixing::{Mixing, add_bernoulli, add_sparse};
 use potluck_core::noise::{Sigma, add_noise};
 use potluck_release::study::{MIXED, MixedRows};
 use rand_core::CryptoRng;
@@ -90,42 +90,6 @@ impl MixedStage {
     fn width(&self) -> usize {
         self.mixed.names.len()
     }
-
-    fn add_sparse(&self, rows: &Rows, encoded: &[i32], sums: &mut [i64]) {
-        let width = self.width();
-        for (subject, row) in rows.subjects.iter().zip(encoded.chunks_exact(width)) {
-            let (bucket, sign) = subject.sparse_entry(self.mixed.k);
-            let start = bucket as usize * width;
-            for (sum, &q) in sums[start..start + width].iter_mut().zip(row) {
-                *sum += sign * i64::from(q);
-            }
-        }
-    }
-
-    fn add_bernoulli(&self, rows: &Rows, encoded: &[i32], sums: &mut [i64]) {
-        let (width, k) = (self.width(), self.mixed.k as usize);
-        let mut words = vec![0; k.div_ceil(64)];
-        let mut signs = vec![0_i64; k];
-        // Column by column while the batch lasts, so that the inner loop runs over consecutive sums.
-        let mut by_column = vec![0_i64; k * width];
-        for (subject, row) in rows.subjects.iter().zip(encoded.chunks_exact(width)) {
-            subject.bernoulli_signs(&mut words);
-            for (i, sign) in signs.iter_mut().enumerate() {
-                *sign = 2 * (words[i / 64] >> (i % 64) & 1) as i64 - 1;
-            }
-            for (column, &q) in by_column.chunks_exact_mut(k).zip(row) {
-                let q = i64::from(q);
-                for (sum, sign) in column.iter_mut().zip(&signs) {
-                    *sum += sign * q;
-                }
-            }
-        }
-        for (j, column) in by_column.chunks_exact(k).enumerate() {
-            for (i, sum) in column.iter().enumerate() {
-                sums[i * width + j] += sum;
-            }
-        }
-    }
 }
 
 impl Stage for MixedStage {
@@ -169,8 +133,10 @@ impl Stage for MixedStage {
 
     fn accumulate(&self, rows: &Rows, encoded: &[i32], sums: &mut Sums) {
         match self.mixed.mixing {
-            Mixing::Sparse => self.add_sparse(rows, encoded, &mut sums.0),
-            Mixing::Bernoulli => self.add_bernoulli(rows, encoded, &mut sums.0),
+            Mixing::Sparse => add_sparse(&rows.subjects, encoded, self.width(), self.mixed.k, &mut sums.0),
+            Mixing::Bernoulli => {
+                add_bernoulli(&rows.subjects, encoded, self.width(), self.mixed.k, &mut sums.0)
+            }
             Mixing::Identity => {
                 let start = rows.first as usize * self.width();
                 for (sum, &q) in sums.0[start..start + encoded.len()].iter_mut().zip(encoded) {

@@ -2,8 +2,9 @@
 
 use std::fmt;
 
-use faer::{Col, Mat, MatRef, Side, unzip, zip};
+use faer::{Col, Mat, MatRef, unzip, zip};
 
+use super::moments::{Solved, solve};
 use super::{Coefficients, Covariance, LearnError, Released};
 
 /// The ridge λ ≥ 0 added to the diagonal of the moment matrix; 0 unless chosen otherwise.
@@ -212,20 +213,10 @@ fn fit(
         return Err(LearnError::Overflow);
     }
 
-    let eigen = h.self_adjoint_eigen(Side::Lower).map_err(|_| LearnError::Overflow)?;
-    let (u, eigenvalues) = (eigen.U(), eigen.S().column_vector());
-    let squares: Vec<f64> = (z.subcols(0, d) * u.col(0)).iter().map(|along| along * along).collect();
-    let spectrum = Spectrum {
-        eigenvalues: eigenvalues.iter().copied().collect(),
-        smallest_error: k.sqrt() / n * variance(&squares).sqrt(),
-    };
+    let Solved { eigenvalues, smallest_vector, inverse, weights: w } = solve(&h, &c)?;
+    let squares: Vec<f64> = (z.subcols(0, d) * &smallest_vector).iter().map(|along| along * along).collect();
+    let spectrum = Spectrum { eigenvalues, smallest_error: k.sqrt() / n * variance(&squares).sqrt() };
     let (smallest, largest) = (spectrum.smallest_absolute(), spectrum.largest_absolute());
-    // Below this an eigenvalue is a rounding error of the largest; above it, exploding weights are an answer.
-    if smallest <= d as f64 * f64::EPSILON * largest {
-        return Err(LearnError::Singular { smallest, largest });
-    }
-    let inverse = u * Mat::from_fn(d, d, |i, j| u[(j, i)] / eigenvalues[i]);
-    let w = &inverse * &c;
 
     let residuals = &z * Col::from_fn(d + 1, |j| if j < d { -w[j] } else { 1.0 });
     // Row i contributes z_i(z_yi − z_iᵀw), plus the same constant in every row (the correction and the

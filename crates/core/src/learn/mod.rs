@@ -15,10 +15,12 @@
 
 mod coefficients;
 mod least_squares;
+mod moments;
 mod student;
 
 pub use coefficients::{Affine, Coefficients, Covariance, Interval, Level, Original};
 pub use least_squares::{Estimand, Fit, Ridge, Spectrum, Stability, debiased, ols};
+pub use moments::{Moments, Solution};
 
 /// Why a fit was refused, and what to do about it. Columns are counted from 0.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -202,24 +204,27 @@ impl<'a> Released<'a> {
 
     /// Refuses a label and features that do not name distinct columns, or too many of them for k rows.
     fn check_choice(&self, label: usize, features: &[usize]) -> Result<(), LearnError> {
-        if features.is_empty() {
-            return Err(LearnError::NoFeatures);
-        }
-        let columns = self.columns.len();
-        let mut chosen = vec![false; columns];
-        for &column in features.iter().chain([&label]) {
-            match chosen.get_mut(column) {
-                None => return Err(LearnError::UnknownColumn { column, columns }),
-                Some(seen) if *seen && column == label => {
-                    return Err(LearnError::LabelAmongFeatures { column });
-                }
-                Some(seen) if *seen => return Err(LearnError::RepeatedFeature { column }),
-                Some(seen) => *seen = true,
-            }
-        }
+        check_choice(self.columns.len(), label, features)?;
         if self.k <= features.len() {
             return Err(LearnError::TooFewRows { k: self.k, d: features.len() });
         }
         Ok(())
     }
+}
+
+/// Refuses a label and features that do not name distinct columns.
+fn check_choice(columns: usize, label: usize, features: &[usize]) -> Result<(), LearnError> {
+    if features.is_empty() {
+        return Err(LearnError::NoFeatures);
+    }
+    let mut chosen = vec![false; columns];
+    for &column in features.iter().chain([&label]) {
+        match chosen.get_mut(column) {
+            None => return Err(LearnError::UnknownColumn { column, columns }),
+            Some(seen) if *seen && column == label => return Err(LearnError::LabelAmongFeatures { column }),
+            Some(seen) if *seen => return Err(LearnError::RepeatedFeature { column }),
+            Some(seen) => *seen = true,
+        }
+    }
+    Ok(())
 }

@@ -4,12 +4,16 @@
 //! order and no alignment round: the same person gets the same signs everywhere. Every privacy guarantee
 //! holds for any fixed matrix, so nothing here is secret.
 
+mod product;
+
 use std::fmt;
 
 use rand_chacha::ChaCha12Rng;
 use rand_core::{Rng, SeedableRng};
 use sha2::{Digest, Sha256};
 use thiserror::Error;
+
+pub use product::{add_bernoulli, add_sparse};
 
 /// The key text is not 64 hexadecimal digits.
 #[derive(Debug, Error, PartialEq, Eq)]
