@@ -135,7 +135,7 @@ impl Stage for MixedStage {
         match self.mixed.mixing {
             Mixing::Sparse => add_sparse(&rows.subjects, encoded, self.width(), self.mixed.k, &mut sums.0),
             Mixing::Bernoulli => {
-                add_bernoulli(&rows.subjects, encoded, self.width(), self.mixed.k, &mut sums.0)
+                add_bernoulli(&rows.subjects, encoded, self.width(), self.mixed.k, &mut sums.0);
             }
             Mixing::Identity => {
                 let start = rows.first as usize * self.width();
