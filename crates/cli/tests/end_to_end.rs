@@ -121,7 +121,9 @@ fn the_same_by_hand_gives_the_same_kind_of_result() {
     place.run(&join).ok();
     let keys = ["north=north.key.pub", "south=south.key.pub", "registry=registry.key.pub"];
     let mut verify = vec!["verify", "public.parquet"];
-    keys.iter().for_each(|key| verify.extend(["--key", key]));
+    for key in keys {
+        verify.extend(["--key", key]);
+    }
     let verified = place.run(&verify).ok().stdout;
     assert_eq!(verified.matches("signed with the key given").count(), 3, "{verified}");
 
