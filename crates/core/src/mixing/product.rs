@@ -28,31 +28,86 @@ pub fn add_sparse(subjects: &[SubjectDigest], rows: &[i32], width: usize, k: u64
 pub fn add_bernoulli(subjects: &[SubjectDigest], rows: &[i32], width: usize, k: u64, sums: &mut [i64]) {
     let k = k as usize;
     let mut words = vec![0; k.div_ceil(64)];
-    // 0 for +, −1 (all bits set) for −: (q ^ flip) − flip is q with the sign.
     let mut flips = vec![0_i32; k];
     // Column by column, so that the inner loop runs over consecutive sums.
     let mut by_column = vec![0_i32; k * width];
+    let add_row = vector::add_row();
     for (subjects, rows) in subjects.chunks(BLOCK).zip(rows.chunks(BLOCK * width)) {
         by_column.fill(0);
         for (subject, row) in subjects.iter().zip(rows.chunks_exact(width)) {
+            debug_assert!(
+                row.iter().all(|&q| i64::from(q).abs() <= LARGEST),
+                "the row was pulled into its ball"
+            );
             subject.bernoulli_signs(&mut words);
-            for (flips, word) in flips.chunks_mut(64).zip(&words) {
-                for (i, flip) in flips.iter_mut().enumerate() {
-                    *flip = (word >> i & 1) as i32 - 1;
-                }
-            }
-            for (column, &q) in by_column.chunks_exact_mut(k).zip(row) {
-                debug_assert!(i64::from(q).abs() <= LARGEST, "the row was pulled into its ball");
-                for (sum, &flip) in column.iter_mut().zip(&flips) {
-                    *sum = sum.wrapping_add((q ^ flip).wrapping_sub(flip));
-                }
-            }
+            add_row(&words, &mut flips, row, &mut by_column);
         }
         for (j, column) in by_column.chunks_exact(k).enumerate() {
             for (i, &sum) in column.iter().enumerate() {
                 sums[i * width + j] += i64::from(sum);
             }
         }
+    }
+}
+
+/// The inner loop, compiled for each vector unit and chosen when the program runs.
+#[allow(unsafe_code)]
+mod vector {
+    /// Adds a row with the signs in `words` to sums kept column by column; `flips` is scratch of length k.
+    pub(super) type AddRow = fn(&[u64], &mut [i32], &[i32], &mut [i32]);
+
+    #[inline(always)]
+    fn plain(words: &[u64], flips: &mut [i32], row: &[i32], by_column: &mut [i32]) {
+        // 0 for +, −1 (all bits set) for −: (q ^ flip) − flip is q with the sign.
+        for (flips, word) in flips.chunks_mut(64).zip(words) {
+            for (i, flip) in flips.iter_mut().enumerate() {
+                *flip = (word >> i & 1) as i32 - 1;
+            }
+        }
+        for (column, &q) in by_column.chunks_exact_mut(flips.len()).zip(row) {
+            for (sum, &flip) in column.iter_mut().zip(&*flips) {
+                *sum = sum.wrapping_add((q ^ flip).wrapping_sub(flip));
+            }
+        }
+    }
+
+    fn portable(words: &[u64], flips: &mut [i32], row: &[i32], by_column: &mut [i32]) {
+        plain(words, flips, row, by_column);
+    }
+
+    /// Every version that this processor can run, the fastest first.
+    pub(super) fn versions() -> Vec<AddRow> {
+        let mut versions: Vec<AddRow> = Vec::new();
+        #[cfg(target_arch = "x86_64")]
+        {
+            #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+            fn avx512(words: &[u64], flips: &mut [i32], row: &[i32], by_column: &mut [i32]) {
+                plain(words, flips, row, by_column);
+            }
+            #[target_feature(enable = "avx2")]
+            fn avx2(words: &[u64], flips: &mut [i32], row: &[i32], by_column: &mut [i32]) {
+                plain(words, flips, row, by_column);
+            }
+            let has_avx512 = is_x86_feature_detected!("avx512f")
+                && is_x86_feature_detected!("avx512bw")
+                && is_x86_feature_detected!("avx512dq")
+                && is_x86_feature_detected!("avx512vl");
+            if has_avx512 {
+                // SAFETY: the processor has the features that the function is compiled for.
+                versions.push(|words, flips, row, sums| unsafe { avx512(words, flips, row, sums) });
+            }
+            if is_x86_feature_detected!("avx2") {
+                // SAFETY: the processor has the features that the function is compiled for.
+                versions.push(|words, flips, row, sums| unsafe { avx2(words, flips, row, sums) });
+            }
+        }
+        versions.push(portable);
+        versions
+    }
+
+    /// The fastest version for this processor.
+    pub(super) fn add_row() -> AddRow {
+        versions()[0]
     }
 }
 
@@ -112,6 +167,23 @@ mod tests {
                 if words[i as usize / 64] >> (i % 64) & 1 == 1 { 1 } else { -1 }
             });
             prop_assert!(sums.iter().zip(&expected).all(|(sum, expected)| sum + 3 == *expected));
+        }
+    }
+
+    #[test]
+    fn every_vector_unit_gives_the_same_sums() {
+        for k in [1, 63, 64, 65, 200, 1027] {
+            let words: Vec<u64> =
+                (0..(k as u64).div_ceil(64)).map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect();
+            let row = [5, -(1 << 20), 0, 1 << 20];
+            let sums = |add_row: vector::AddRow| {
+                let mut sums: Vec<i32> = (0..k as i32 * 4).collect();
+                add_row(&words, &mut vec![9; k], &row, &mut sums);
+                sums
+            };
+            let versions = vector::versions();
+            let expected = sums(versions[versions.len() - 1]);
+            assert!(versions.into_iter().all(|version| sums(version) == expected), "{k}");
         }
     }
 

@@ -1,0 +1,263 @@
+//! Real tables, described by a small TOML file each.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::io::{BufReader, Read};
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+use flate2::read::MultiGzDecoder;
+use potluck_core::encoding::Bounds;
+use rand_core::{Rng, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use serde::Deserialize;
+
+use crate::seeds::Seed;
+use crate::table::Table;
+
+/// The datasets of the paper.
+const BUILT_IN: [(&str, &str); 5] = [
+    ("insurance", include_str!("../datasets/insurance.toml")),
+    ("bike", include_str!("../datasets/bike.toml")),
+    ("superconductor", include_str!("../datasets/superconductor.toml")),
+    ("gpu", include_str!("../datasets/gpu.toml")),
+    ("music", include_str!("../datasets/music.toml")),
+];
+
+/// What the paper published for a dataset: losses of DGM, RMGM and BGM by ε.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Published {
+    pub(crate) ols: f64,
+    pub(crate) losses: Vec<PublishedLosses>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PublishedLosses {
+    pub(crate) epsilon: f64,
+    pub(crate) dgm: f64,
+    pub(crate) rmgm: f64,
+    pub(crate) bgm: f64,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Description {
+    name: String,
+    /// File names to look for, the first that exists is used.
+    file: Vec<String>,
+    /// Whether the first line names the columns; otherwise they are called 1, 2, …
+    #[serde(default = "yes")]
+    header: bool,
+    /// One column, or several whose mean is the label.
+    label: Vec<String>,
+    /// The features in order; all other columns if absent.
+    features: Option<Vec<String>>,
+    /// Columns to leave out when `features` is absent.
+    #[serde(default)]
+    leave_out: Vec<String>,
+    /// Number of parties: encoded columns are dealt evenly in order, the label last; or the parties' sizes.
+    parties: Parties,
+    published: Option<Published>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Parties {
+    Count(usize),
+    Sizes(Vec<usize>),
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// A real table in memory, every column scaled to [0, 1] by its smallest and largest value, the label last.
+pub(crate) struct Dataset {
+    pub(crate) name: String,
+    pub(crate) published: Option<Published>,
+    /// Row-major, in [0, 1].
+    values: Vec<f64>,
+    width: usize,
+    largest_party: usize,
+    pub(crate) parties: usize,
+}
+
+/// Values of one column of the file.
+enum Raw {
+    Numbers(Vec<f64>),
+    Texts(Vec<String>),
+}
+
+impl Dataset {
+    /// The names of the paper's datasets.
+    pub(crate) fn built_in_names() -> impl Iterator<Item = &'static str> {
+        BUILT_IN.iter().map(|(name, _)| *name)
+    }
+
+    /// One of the paper's datasets.
+    pub(crate) fn built_in(name: &str, folder: &Path) -> Result<Self> {
+        let (_, text) = BUILT_IN
+            .iter()
+            .find(|(candidate, _)| *candidate == name)
+            .with_context(|| format!("there is no built-in dataset {name:?}"))?;
+        Self::load(text, folder).with_context(|| format!("dataset {name}"))
+    }
+
+    /// A dataset that a user describes.
+    pub(crate) fn described_by(path: &Path, folder: &Path) -> Result<Self> {
+        let text = fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+        Self::load(&text, folder).with_context(|| format!("dataset {}", path.display()))
+    }
+
+    /// Whether one of the files of a built-in dataset is there.
+    pub(crate) fn is_there(name: &str, folder: &Path) -> bool {
+        let description = BUILT_IN.iter().find(|(candidate, _)| *candidate == name);
+        description
+            .and_then(|(_, text)| toml::from_str::<Description>(text).ok())
+            .is_some_and(|description| description.file.iter().any(|file| folder.join(file).exists()))
+    }
+
+    fn load(text: &str, folder: &Path) -> Result<Self> {
+        let description: Description = toml::from_str(text)?;
+        let path =
+            description.file.iter().map(|file| folder.join(file)).find(|path| path.exists()).with_context(
+                || format!("none of {} is in {}", description.file.join(", "), folder.display()),
+            )?;
+        let (names, columns) = read_csv(&path, description.header)?;
+        let find = |name: &String| {
+            let at = names.iter().position(|candidate| candidate == name);
+            at.with_context(|| {
+                format!("{} has no column {name:?}; it has {}", path.display(), names.join(", "))
+            })
+        };
+        let labels = description.label.iter().map(find).collect::<Result<Vec<_>>>()?;
+        let features = match &description.features {
+            Some(features) => features.iter().map(find).collect::<Result<Vec<_>>>()?,
+            None => (0..names.len())
+                .filter(|at| !labels.contains(at) && !description.leave_out.contains(&names[*at]))
+                .collect(),
+        };
+        let mut encoded: Vec<Vec<f64>> = Vec::new();
+        for at in features {
+            encoded.extend(encode(&columns[at]));
+        }
+        let rows = encoded.first().map_or(0, Vec::len);
+        let mut label = vec![0.0; rows];
+        for at in &labels {
+            let Raw::Numbers(values) = &columns[*at] else {
+                bail!("the label {:?} is not numeric", names[*at])
+            };
+            label.iter_mut().zip(values).for_each(|(sum, value)| *sum += value / labels.len() as f64);
+        }
+        encoded.push(label);
+        for column in &mut encoded {
+            scale(column);
+        }
+        let width = encoded.len();
+        let sizes = match description.parties {
+            Parties::Sizes(sizes) => sizes,
+            Parties::Count(count) => {
+                (0..count).map(|party| width * (party + 1) / count - width * party / count).collect()
+            }
+        };
+        if sizes.iter().sum::<usize>() != width {
+            bail!(
+                "the parties hold {} columns, but there are {width} encoded columns",
+                sizes.iter().sum::<usize>()
+            );
+        }
+        let values = (0..rows).flat_map(|row| encoded.iter().map(move |column| column[row])).collect();
+        Ok(Self {
+            name: description.name,
+            published: description.published,
+            values,
+            width,
+            largest_party: sizes.iter().copied().max().unwrap_or(1),
+            parties: sizes.len(),
+        })
+    }
+
+    /// Number of rows.
+    pub(crate) fn rows(&self) -> usize {
+        self.values.len() / self.width
+    }
+
+    /// Number of features after encoding.
+    pub(crate) fn features(&self) -> usize {
+        self.width - 1
+    }
+
+    /// A random split 4:1 into training and test rows.
+    pub(crate) fn split(&self, seed: Seed) -> (Table, Table) {
+        let rows = self.rows();
+        let mut order: Vec<usize> = (0..rows).collect();
+        let mut rng = Xoshiro256PlusPlus::from_seed(seed.of("split").bytes());
+        for last in (1..rows).rev() {
+            let other = (u128::from(rng.next_u64()) * (last as u128 + 1) >> 64) as usize;
+            order.swap(last, other);
+        }
+        let (train, test) = order.split_at(rows * 4 / 5);
+        (self.table(train), self.table(test))
+    }
+
+    /// Values in [0, 1] are encoded with bounds [−1, 1], so that 0 stays 0.
+    fn table(&self, rows: &[usize]) -> Table {
+        let bounds = Bounds::new(-1.0, 1.0).expect("−1 is below 1");
+        let row = |&row: &usize| self.values[row * self.width..(row + 1) * self.width].iter();
+        let encoded = rows.iter().flat_map(row).map(|&value| bounds.encode(value)).collect();
+        Table::new(self.width, encoded, self.largest_party)
+    }
+}
+
+/// A text column becomes 0 and 1 if it has two levels, else one column a level.
+fn encode(column: &Raw) -> Vec<Vec<f64>> {
+    match column {
+        Raw::Numbers(values) => vec![values.clone()],
+        Raw::Texts(texts) => {
+            let levels: BTreeSet<&String> = texts.iter().collect();
+            let skip = usize::from(levels.len() == 2);
+            let indicator = |level: &&String| texts.iter().map(|text| f64::from(text == *level)).collect();
+            levels.iter().skip(skip).map(indicator).collect()
+        }
+    }
+}
+
+fn scale(column: &mut [f64]) {
+    let (low, high) =
+        column.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), &value| (l.min(value), h.max(value)));
+    let width = if high > low { high - low } else { 1.0 };
+    column.iter_mut().for_each(|value| *value = (*value - low) / width);
+}
+
+fn read_csv(path: &Path, header: bool) -> Result<(Vec<String>, Vec<Raw>)> {
+    let file = File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let stream: Box<dyn Read> = if path.extension().is_some_and(|extension| extension == "gz") {
+        Box::new(MultiGzDecoder::new(BufReader::new(file)))
+    } else {
+        Box::new(file)
+    };
+    let mut reader = csv::ReaderBuilder::new().has_headers(header).from_reader(stream);
+    let mut names: Vec<String> = Vec::new();
+    if header {
+        names = reader.headers()?.iter().map(|name| name.trim().to_owned()).collect();
+    }
+    let mut texts: Vec<Vec<String>> = Vec::new();
+    for record in reader.records() {
+        let record = record.with_context(|| format!("cannot read {}", path.display()))?;
+        texts.resize_with(record.len(), Vec::new);
+        texts.iter_mut().zip(&record).for_each(|(column, value)| column.push(value.trim().to_owned()));
+    }
+    if names.is_empty() {
+        names = (1..=texts.len()).map(|position| position.to_string()).collect();
+    }
+    let columns = texts
+        .into_iter()
+        .map(|texts| match texts.iter().map(|text| text.parse::<f64>()).collect::<Result<Vec<_>, _>>() {
+            Ok(numbers) => Raw::Numbers(numbers),
+            Err(_) => Raw::Texts(texts),
+        })
+        .collect();
+    Ok((names, columns))
+}

@@ -1,0 +1,137 @@
+//! Sparse against Bernoulli mixing at equal k: the same distribution of errors, and where it is not.
+
+use std::fmt::Write as _;
+
+use anyhow::Result;
+use potluck_core::learn::Ridge;
+use potluck_core::mixing::Mixing;
+use rand_xoshiro::Xoshiro256PlusPlus;
+use serde_json::json;
+
+use super::{DELTA, SYNTHETIC_RIDGE};
+use crate::args::Common;
+use crate::figure::{Panel, Scale, Series, grid};
+use crate::methods::{Rows, rmgm};
+use crate::runner::{Task, run as run_tasks, write, write_json};
+use crate::seeds::Seed;
+use crate::statistics::{kolmogorov, mean, quantile};
+use crate::synthetic::{distance, table_with, uniform};
+use crate::table::{Cell, Privacy};
+
+/// Features that spread evenly.
+const EVEN: &str = "uniform";
+/// One subject in a hundred far out, the others near the middle.
+const HEAVY: &str = "heavy-tailed";
+
+#[derive(Clone, Copy)]
+struct Case {
+    features: &'static str,
+    n: usize,
+    k: u64,
+    /// Large enough that the noise no longer hides the mixing.
+    epsilon: f64,
+}
+
+fn heavy_tailed(rng: &mut Xoshiro256PlusPlus) -> f64 {
+    let far = uniform(rng) > 0.98;
+    let value = uniform(rng);
+    if far { value.signum() } else { 0.05 * value }
+}
+
+fn cases(quick: bool) -> Vec<Case> {
+    let mut cases = Vec::new();
+    for features in [EVEN, HEAVY] {
+        for (n, ks) in [(10_000, [30, 100, 1000]), (100_000, [30, 300, 3000])] {
+            for k in ks {
+                if !(quick && n > 10_000) {
+                    cases.push(Case { features, n, k, epsilon: 1.0 });
+                }
+            }
+        }
+        // As many mixed rows as a tenth of the subjects: buckets of ten.
+        cases.push(Case { features, n: 2000, k: 200, epsilon: 1.0 });
+    }
+    cases
+}
+
+pub(crate) fn run(common: &Common) -> Result<()> {
+    let seeds = common.seeds.unwrap_or(if common.quick { 60 } else { 1000 });
+    let cases = cases(common.quick);
+    let base = Seed::new(common.seed);
+    let ridge = Ridge::new(SYNTHETIC_RIDGE)?;
+    let mut tasks = Vec::new();
+    for case in &cases {
+        for index in 0..seeds {
+            let key = format!("{} {} {} {index}", case.features, case.n, case.k);
+            tasks.push(Task { key, cost: case.n as f64 * (case.k as f64 + 100.0), cell: (*case, index) });
+        }
+    }
+    let results: Vec<(f64, f64)> = run_tasks("mixing", common, &tasks, |&(case, index)| {
+        let seed = base.of(&format!("mixing {} {} {} {index}", case.features, case.n, case.k));
+        let feature = if case.features == HEAVY { heavy_tailed } else { uniform };
+        let (table, weights) = table_with(case.n, seed, feature);
+        let cell = Cell::new(&table, seed, common.noise(), case.k);
+        let privacy = Privacy { epsilon: case.epsilon, delta: DELTA };
+        let error = |mixing| -> Result<f64> {
+            Ok(distance(&rmgm(mixing, Rows::Fixed(case.k)).fit(&cell, privacy, ridge)?.weights, &weights))
+        };
+        Ok((error(Mixing::Bernoulli)?, error(Mixing::Sparse)?))
+    })?;
+
+    let mut text = String::from(
+        "| features | n | k | bernoulli: mean (5%, 95%) | sparse: mean (5%, 95%) | ratio of means | Kolmogorov distance | p |\n|---|---|---|---|---|---|---|---|\n",
+    );
+    let mut panels = Vec::new();
+    let mut json_results = Vec::new();
+    for (case, results) in cases.iter().zip(results.chunks(seeds)) {
+        let bernoulli: Vec<f64> = results.iter().map(|pair| pair.0).collect();
+        let sparse: Vec<f64> = results.iter().map(|pair| pair.1).collect();
+        let (distance, p) = kolmogorov(&bernoulli, &sparse);
+        let summary = |values: &[f64]| {
+            format!("{:.4} ({:.4}, {:.4})", mean(values), quantile(values, 0.05), quantile(values, 0.95))
+        };
+        let _ = writeln!(
+            text,
+            "| {} | {} | {} | {} | {} | {:.3} | {distance:.3} | {p:.3} |",
+            case.features,
+            case.n,
+            case.k,
+            summary(&bernoulli),
+            summary(&sparse),
+            mean(&sparse) / mean(&bernoulli),
+        );
+        let quantiles = |values: &[f64]| {
+            (0..=100)
+                .map(|percent| (quantile(values, f64::from(percent) / 100.0), f64::from(percent) / 100.0))
+                .collect()
+        };
+        panels.push(Panel {
+            title: format!("{}, n = {}, k = {}", case.features, case.n, case.k),
+            x_axis: "‖ŵ−w*‖".to_owned(),
+            x_scale: Scale::Log,
+            y_scale: Scale::Linear,
+            y_range: Some((0.0, 1.0)),
+            series: vec![
+                Series { name: "bernoulli".to_owned(), points: quantiles(&bernoulli) },
+                Series { name: "sparse".to_owned(), points: quantiles(&sparse) },
+            ],
+            joined: true,
+        });
+        json_results.push(json!({
+            "features": case.features, "n": case.n, "k": case.k, "epsilon": case.epsilon,
+            "bernoulli": bernoulli, "sparse": sparse,
+        }));
+    }
+    write(&common.out.join("mixing.md"), &text)?;
+    let per_row = panels.len().div_ceil(2);
+    let mut rows = Vec::new();
+    while !panels.is_empty() {
+        rows.push(panels.drain(..per_row.min(panels.len())).collect());
+    }
+    write(&common.out.join("mixing.svg"), &grid(rows)?)?;
+    print!("{text}");
+    if let Some(path) = &common.json {
+        write_json(path, "mixing", &json_results.into())?;
+    }
+    Ok(())
+}

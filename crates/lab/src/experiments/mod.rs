@@ -1,0 +1,15 @@
+//! One module an experiment.
+
+pub(crate) mod convergence;
+pub(crate) mod eigenvalues;
+pub(crate) mod mixing;
+pub(crate) mod real_data;
+
+/// δ of every experiment of the paper.
+const DELTA: f64 = 1e-5;
+
+/// λ of the synthetic experiments.
+const SYNTHETIC_RIDGE: f64 = 1e-4;
+
+/// λ of the experiments on real data.
+const REAL_RIDGE: f64 = 1e-5;

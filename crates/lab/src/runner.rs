@@ -1,0 +1,160 @@
+//! Runs the cells of an experiment on all cores, with progress, and takes up where an earlier run stopped.
+
+use std::collections::HashMap;
+use std::fs::{self, File, OpenOptions};
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use anyhow::{Context, Result, anyhow};
+use indicatif::{ProgressBar, ProgressStyle};
+use rayon::prelude::*;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use crate::args::Common;
+
+/// One piece of work that stands alone.
+pub(crate) struct Task<C> {
+    /// Names it in the journal; the same key means the same result.
+    pub(crate) key: String,
+    /// How long it takes, compared with others.
+    pub(crate) cost: f64,
+    pub(crate) cell: C,
+}
+
+/// Does all tasks, in parallel; results come in the order of the tasks, whatever the number of threads.
+pub(crate) fn run<C, T>(
+    experiment: &str,
+    common: &Common,
+    tasks: &[Task<C>],
+    work: impl Fn(&C) -> Result<T> + Sync,
+) -> Result<Vec<T>>
+where
+    C: Sync,
+    T: Serialize + DeserializeOwned + Send,
+{
+    let journal = Journal::open(experiment, common)?;
+    let total: f64 = tasks.iter().map(|task| task.cost).sum();
+    let bar = ProgressBar::new((total * 1000.0 / total.max(f64::MIN_POSITIVE)) as u64);
+    bar.set_style(
+        ProgressStyle::with_template("{msg:14} {wide_bar} {percent}%, {elapsed} gone, {eta} left")
+            .expect("the template is valid"),
+    );
+    bar.set_message(experiment.to_owned());
+    bar.enable_steady_tick(Duration::from_millis(500));
+    let done = Mutex::new(0.0);
+    let one = |task: &Task<C>| -> Result<T> {
+        let result = match journal.found(&task.key) {
+            Some(value) => serde_json::from_value(value.clone())
+                .with_context(|| format!("the journal {} is damaged: delete it", journal.path.display()))?,
+            None => {
+                let result = work(&task.cell).with_context(|| task.key.clone())?;
+                journal.note(&task.key, &result)?;
+                result
+            }
+        };
+        let mut done = done.lock().map_err(|_| anyhow!("another task failed"))?;
+        *done += task.cost;
+        bar.set_position((*done / total * 1000.0) as u64);
+        Ok(result)
+    };
+    let mut pool = rayon::ThreadPoolBuilder::new();
+    if let Some(threads) = common.threads {
+        pool = pool.num_threads(threads.get());
+    }
+    // Tasks are handed out one by one, so that a long one does not hold others back.
+    let results = pool.build()?.install(|| tasks.par_iter().with_max_len(1).map(one).collect());
+    bar.finish_and_clear();
+    results
+}
+
+/// What earlier runs with the same settings have found.
+struct Journal {
+    path: PathBuf,
+    found: HashMap<String, Value>,
+    file: Mutex<File>,
+}
+
+impl Journal {
+    fn open(experiment: &str, common: &Common) -> Result<Self> {
+        let settings = json!({
+            "seed": common.seed,
+            "exact": common.exact_noise,
+            "version": env!("CARGO_PKG_VERSION"),
+            "program": program_hash()?,
+        });
+        let hash: String =
+            Sha256::digest(settings.to_string()).iter().take(8).map(|b| format!("{b:02x}")).collect();
+        let path = Path::new("target/lab").join(format!("{experiment}-{hash}.jsonl"));
+        fs::create_dir_all("target/lab")?;
+        if common.fresh {
+            // Nothing to remove is fine.
+            let _ = fs::remove_file(&path);
+        }
+        let mut found = HashMap::new();
+        if let Ok(file) = File::open(&path) {
+            for line in BufReader::new(file).lines() {
+                // The last line may be cut short.
+                if let Ok((key, value)) = serde_json::from_str::<(String, Value)>(&line?) {
+                    found.insert(key, value);
+                }
+            }
+        }
+        let mut file = OpenOptions::new().create(true).append(true).open(&path)?;
+        writeln!(file)?;
+        Ok(Self { path, found, file: Mutex::new(file) })
+    }
+
+    fn found(&self, key: &str) -> Option<&Value> {
+        self.found.get(key)
+    }
+
+    fn note(&self, key: &str, result: &impl Serialize) -> Result<()> {
+        let line = serde_json::to_string(&(key, result))?;
+        let mut file = self.file.lock().map_err(|_| anyhow!("another task failed"))?;
+        writeln!(file, "{line}")?;
+        Ok(())
+    }
+}
+
+/// A changed program starts over: what it found before may not be what it would find now.
+fn program_hash() -> Result<String> {
+    let program = fs::read(std::env::current_exe()?)?;
+    Ok(Sha256::digest(program).iter().take(8).map(|b| format!("{b:02x}")).collect())
+}
+
+/// Writes the results of an experiment with the command and the commit they come from.
+pub(crate) fn write_json(path: &Path, experiment: &str, results: &Value) -> Result<()> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let value = json!({
+        "experiment": experiment,
+        "command": format!("cargo run --release -p potluck-lab -- {}", arguments.join(" ")),
+        "commit": commit(),
+        "results": results,
+    });
+    write(path, &(serde_json::to_string(&value)? + "\n"))
+}
+
+/// Writes a result file, making its folder.
+pub(crate) fn write(path: &Path, text: &str) -> Result<()> {
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// The commit that is checked out, with a mark if files were changed since.
+fn commit() -> Option<String> {
+    let git = |arguments: &[&str]| {
+        let output = Command::new("git").args(arguments).output().ok()?;
+        output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    };
+    let head = git(&["rev-parse", "HEAD"])?;
+    let changed = git(&["status", "--porcelain", "--untracked-files=no"])?;
+    Some(if changed.is_empty() { head } else { format!("{head} and changes") })
+}

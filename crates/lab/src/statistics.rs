@@ -1,0 +1,81 @@
+//! Small statistics for tables: means, quantiles, binomial intervals and Kolmogorov's two-sample test.
+
+/// The mean.
+pub(crate) fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
+}
+
+/// Standard error of the mean.
+pub(crate) fn standard_error(values: &[f64]) -> f64 {
+    let m = mean(values);
+    let squares: f64 = values.iter().map(|value| (value - m).powi(2)).sum();
+    (squares / (values.len() as f64 - 1.0) / values.len() as f64).sqrt()
+}
+
+/// The q-quantile, by linear interpolation.
+pub(crate) fn quantile(values: &[f64], q: f64) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let at = q * (sorted.len() - 1) as f64;
+    let (low, high) = (sorted[at.floor() as usize], sorted[at.ceil() as usize]);
+    low + (high - low) * at.fract()
+}
+
+/// Wilson's interval for a proportion at 99%.
+pub(crate) fn binomial_interval(successes: usize, trials: usize) -> (f64, f64) {
+    const Z: f64 = 2.575_829_303_548_9;
+    let (n, p) = (trials as f64, successes as f64 / trials as f64);
+    let centre = (p + Z * Z / (2.0 * n)) / (1.0 + Z * Z / n);
+    let half = Z / (1.0 + Z * Z / n) * (p * (1.0 - p) / n + Z * Z / (4.0 * n * n)).sqrt();
+    ((centre - half).max(0.0), (centre + half).min(1.0))
+}
+
+/// Kolmogorov's largest distance between two samples, and the probability of one as large by chance.
+pub(crate) fn kolmogorov(one: &[f64], other: &[f64]) -> (f64, f64) {
+    let (mut a, mut b) = (one.to_vec(), other.to_vec());
+    a.sort_by(f64::total_cmp);
+    b.sort_by(f64::total_cmp);
+    let below =
+        |sorted: &[f64], x: f64| sorted.partition_point(|&value| value <= x) as f64 / sorted.len() as f64;
+    let distance = a.iter().chain(&b).map(|&x| (below(&a, x) - below(&b, x)).abs()).fold(0.0_f64, f64::max);
+    let size = (a.len() * b.len()) as f64 / (a.len() + b.len()) as f64;
+    let lambda = (size.sqrt() + 0.12 + 0.11 / size.sqrt()) * distance;
+    let tail: f64 = (1..=100)
+        .map(|j: i32| {
+            let sign = if j % 2 == 1 { 2.0 } else { -2.0 };
+            sign * (-2.0 * f64::from(j * j) * lambda * lambda).exp()
+        })
+        .sum();
+    (distance, if lambda < 0.2 { 1.0 } else { tail.clamp(0.0, 1.0) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_interpolate() {
+        let values = [4.0, 1.0, 3.0, 2.0];
+        assert!((quantile(&values, 0.5) - 2.5).abs() < 1e-12);
+        assert!((quantile(&values, 1.0) - 4.0).abs() < 1e-12);
+        assert!((mean(&values) - 2.5).abs() < 1e-12);
+        assert!((standard_error(&values) - 0.645_497).abs() < 1e-6);
+    }
+
+    #[test]
+    fn wilson_intervals() {
+        let (low, high) = binomial_interval(0, 100);
+        assert!(low.abs() < 1e-12 && (high - 0.0622).abs() < 1e-3);
+        let (low, high) = binomial_interval(500, 1000);
+        assert!((low - 0.4595).abs() < 1e-3 && (high - 0.5405).abs() < 1e-3);
+    }
+
+    #[test]
+    fn kolmogorov_tells_shifted_samples_apart() {
+        let one: Vec<f64> = (0..500).map(|i| f64::from(i) / 500.0).collect();
+        let other: Vec<f64> = one.iter().map(|x| x + 0.2).collect();
+        assert!(kolmogorov(&one, &one).1 > 0.99);
+        let (distance, p) = kolmogorov(&one, &other);
+        assert!((distance - 0.2).abs() < 0.01 && p < 1e-6);
+    }
+}

@@ -1,0 +1,50 @@
+//! The paper's synthetic data: d = 10 uniform features, a label without noise, six parties.
+
+use potluck_core::encoding::Bounds;
+use rand_core::{Rng, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+use crate::seeds::Seed;
+use crate::table::Table;
+
+/// Number of features.
+const FEATURES: usize = 10;
+/// Five parties with two features each, one with the label.
+const LARGEST_PARTY: usize = 2;
+
+/// A uniform number in [−1, 1).
+pub(crate) fn uniform(rng: &mut Xoshiro256PlusPlus) -> f64 {
+    (rng.next_u64() >> 11) as f64 / (1_u64 << 52) as f64 - 1.0
+}
+
+/// A table of n subjects with the weights that made its label.
+pub(crate) fn table(n: usize, seed: Seed) -> (Table, Vec<f64>) {
+    table_with(n, seed, uniform)
+}
+
+/// The same with features drawn by `feature`, which gives values in [−1, 1].
+pub(crate) fn table_with(
+    n: usize,
+    seed: Seed,
+    mut feature: impl FnMut(&mut Xoshiro256PlusPlus) -> f64,
+) -> (Table, Vec<f64>) {
+    let mut rng = Xoshiro256PlusPlus::from_seed(seed.of("data").bytes());
+    let weights: Vec<f64> = (0..FEATURES).map(|_| uniform(&mut rng) / FEATURES as f64).collect();
+    let bounds = Bounds::new(-1.0, 1.0).expect("−1 is below 1");
+    let mut rows = Vec::with_capacity(n * (FEATURES + 1));
+    for _ in 0..n {
+        let mut label = 0.0;
+        for weight in &weights {
+            let value = feature(&mut rng);
+            label += weight * value;
+            rows.push(bounds.encode(value));
+        }
+        rows.push(bounds.encode(label));
+    }
+    (Table::new(FEATURES + 1, rows, LARGEST_PARTY), weights)
+}
+
+/// ‖ŵ − w*‖.
+pub(crate) fn distance(found: &[f64], weights: &[f64]) -> f64 {
+    found.iter().zip(weights).map(|(a, b)| (a - b).powi(2)).sum::<f64>().sqrt()
+}

@@ -1,0 +1,195 @@
+//! A table as the parties would encode it, in memory.
+
+use std::cell::{OnceCell, RefCell};
+use std::collections::HashMap;
+
+use anyhow::Result;
+use faer::Mat;
+use potluck_core::accounting::{Delta, Epsilon, Mu, Share, sigma_for};
+use potluck_core::encoding::Q;
+use potluck_core::learn::Moments;
+use potluck_core::mixing::{Mixing, MixingKey, SubjectDigest, add_bernoulli, add_sparse};
+use potluck_core::noise::Sigma;
+
+use crate::noise::NoiseKind;
+use crate::seeds::Seed;
+
+/// Rows worked on at a time: they stay in cache.
+const BLOCK: usize = 4096;
+
+/// Encoded rows of all parties side by side; the label is the last column.
+pub(crate) struct Table {
+    width: usize,
+    rows: Vec<i32>,
+    /// The largest number of columns of any party.
+    largest_party: usize,
+}
+
+impl Table {
+    pub(crate) fn new(width: usize, rows: Vec<i32>, largest_party: usize) -> Self {
+        assert_eq!(rows.len() % width, 0, "whole rows");
+        Self { width, rows, largest_party }
+    }
+
+    pub(crate) fn n(&self) -> usize {
+        self.rows.len() / self.width
+    }
+
+    pub(crate) fn label(&self) -> usize {
+        self.width - 1
+    }
+
+    pub(crate) fn features(&self) -> Vec<usize> {
+        (0..self.width - 1).collect()
+    }
+
+    /// Encoded rows in units of 1.
+    pub(crate) fn row(&self, index: usize) -> impl Iterator<Item = f64> {
+        self.rows[index * self.width..(index + 1) * self.width].iter().map(|&q| f64::from(q) / f64::from(Q))
+    }
+}
+
+/// The privacy of each party's release.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Privacy {
+    pub(crate) epsilon: f64,
+    pub(crate) delta: f64,
+}
+
+impl Privacy {
+    /// μ by the paper's classical calibration; σ(ε, δ) of the paper is 1/μ.
+    pub(crate) fn classical(self) -> Result<Mu> {
+        Ok(Mu::classical(Epsilon::new(self.epsilon)?, Delta::new(self.delta)?)?)
+    }
+}
+
+/// A table with the seed of one repetition, and what several methods can share.
+pub(crate) struct Cell<'a> {
+    table: &'a Table,
+    seed: Seed,
+    noise: NoiseKind,
+    /// The largest number of rows that anyone will ask of the Bernoulli matrix.
+    bernoulli_rows: u64,
+    subjects: OnceCell<Vec<SubjectDigest>>,
+    bernoulli: OnceCell<Vec<i64>>,
+    noisy_rows: RefCell<HashMap<u64, Moments>>,
+}
+
+impl<'a> Cell<'a> {
+    pub(crate) fn new(table: &'a Table, seed: Seed, noise: NoiseKind, bernoulli_rows: u64) -> Self {
+        Self {
+            table,
+            seed,
+            noise,
+            bernoulli_rows,
+            subjects: OnceCell::new(),
+            bernoulli: OnceCell::new(),
+            noisy_rows: RefCell::default(),
+        }
+    }
+
+    pub(crate) fn table(&self) -> &Table {
+        self.table
+    }
+
+    /// The noise scale of the paper: 4·d_max·σ² for entries of (mixing/√w)·D, in units of the integer sums.
+    fn sigma(&self, privacy: Privacy, weight: u64) -> Result<Sigma> {
+        let norm_squared = self.table.largest_party as u128 * u128::from(Q.unsigned_abs()).pow(2);
+        let sigma =
+            sigma_for(privacy.classical()?, Share::WHOLE, (4 * norm_squared * u128::from(weight), 1))?;
+        Ok(Sigma::new(sigma)?)
+    }
+
+    fn subjects(&self) -> &[SubjectDigest] {
+        self.subjects.get_or_init(|| {
+            let key = MixingKey::new(self.seed.of("mixing key").bytes());
+            (0..self.table.n()).map(|id| key.subject(id.to_string().as_bytes())).collect()
+        })
+    }
+
+    /// Exact sums of the Bernoulli mixing; the first k rows of one matrix serve every k.
+    fn bernoulli_sums(&self, k: u64) -> &[i64] {
+        let width = self.table.width;
+        let sums = self.bernoulli.get_or_init(|| {
+            let mut sums = vec![0; self.bernoulli_rows as usize * width];
+            add_bernoulli(self.subjects(), &self.table.rows, width, self.bernoulli_rows, &mut sums);
+            sums
+        });
+        &sums[..k as usize * width]
+    }
+
+    /// Second moments of the table itself.
+    pub(crate) fn plain_moments(&self) -> Result<Moments> {
+        self.moments(self.table.n(), f64::from(Q), 0.0, |first, block| {
+            let start = first * self.table.width;
+            block.iter_mut().zip(&self.table.rows[start..]).for_each(|(z, &q)| *z = i64::from(q));
+        })
+    }
+
+    /// Second moments of all rows with noise: what DGM and BGM learn from.
+    pub(crate) fn noisy_row_moments(&self, privacy: Privacy) -> Result<Moments> {
+        let key = privacy.epsilon.to_bits();
+        if let Some(moments) = self.noisy_rows.borrow().get(&key) {
+            return Ok(moments.clone());
+        }
+        let sigma = self.sigma(privacy, 1)?;
+        let mut noise = self.noise.start(self.seed.of(&format!("rows {}", privacy.epsilon)));
+        let moments = self.moments(self.table.n(), f64::from(Q), variance(sigma), |first, block| {
+            let start = first * self.table.width;
+            block.iter_mut().zip(&self.table.rows[start..]).for_each(|(z, &q)| *z = i64::from(q));
+            noise.add(block, sigma);
+        })?;
+        self.noisy_rows.borrow_mut().insert(key, moments.clone());
+        Ok(moments)
+    }
+
+    /// Second moments of k mixed rows with noise: what RMGM learns from.
+    pub(crate) fn mixed_moments(&self, privacy: Privacy, mixing: Mixing, k: u64) -> Result<Moments> {
+        let width = self.table.width;
+        let weight = mixing.column_norm_squared(k);
+        let sigma = self.sigma(privacy, weight)?;
+        let mut sums = match mixing {
+            Mixing::Bernoulli => self.bernoulli_sums(k).to_vec(),
+            Mixing::Sparse => {
+                let mut sums = vec![0; k as usize * width];
+                add_sparse(self.subjects(), &self.table.rows, width, k, &mut sums);
+                sums
+            }
+            Mixing::Identity => anyhow::bail!("the identity does not mix"),
+        };
+        let purpose = format!("{mixing:?} {k} {}", privacy.epsilon);
+        self.noise.start(self.seed.of(&purpose)).add(&mut sums, sigma);
+        let scale = f64::from(Q) * (weight as f64).sqrt();
+        self.moments(k as usize, scale, variance(sigma), |first, block| {
+            block.copy_from_slice(&sums[first * width..first * width + block.len()]);
+        })
+    }
+
+    /// Z′Z/n over `k` rows of integers divided by `scale`, block by block.
+    fn moments(
+        &self,
+        k: usize,
+        scale: f64,
+        noise_variance: f64,
+        mut fill: impl FnMut(usize, &mut [i64]),
+    ) -> Result<Moments> {
+        let width = self.table.width;
+        let n = self.table.n() as f64;
+        let mut gram = Mat::<f64>::zeros(width, width);
+        let mut block = vec![0_i64; BLOCK * width];
+        for first in (0..k).step_by(BLOCK) {
+            let count = BLOCK.min(k - first);
+            let block = &mut block[..count * width];
+            fill(first, block);
+            let z = Mat::from_fn(count, width, |i, j| block[i * width + j] as f64 / scale);
+            gram += z.transpose() * &z;
+        }
+        let noise = noise_variance / (scale * scale) * k as f64 / n;
+        Ok(Moments::new(vec![noise; width], |i, j| gram[(i, j)] / n)?)
+    }
+}
+
+/// Variance of rounded noise.
+fn variance(sigma: Sigma) -> f64 {
+    (sigma.get() as f64).powi(2) + 1.0 / 12.0
+}
