@@ -63,7 +63,8 @@ def least_squares(learner, columns, noise, n, label, features, ridge, level, sca
     else:
         moment = np.sum(y**2) / n - k / n * s2y
         defined = moment > 0 and values[0] > 0
-        r_squared = float(np.clip(cross @ weights / moment, 0, 1)) if defined else None
+        explained = float(cross @ weights / moment) if defined else 2.0
+        r_squared = max(explained, 0.0) if explained <= 1 else None
         variance = residual / n * k / (k - d) - k / n * (s2y + weights**2 @ s2)
 
     mids, halves = np.array(scaling["mid"])[features], np.array(scaling["half"])[features]

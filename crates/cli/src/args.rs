@@ -304,6 +304,9 @@ pub(crate) struct Fit {
     /// The columns to explain it with, separated by commas [default: all others]
     #[arg(long, value_name = "COL,…", value_delimiter = ',')]
     pub(crate) features: Option<Vec<String>>,
+    /// One column to explain it with, may be repeated; for names with commas
+    #[arg(long, value_name = "COL", conflicts_with = "features")]
+    pub(crate) feature: Vec<String>,
     /// How to learn
     #[arg(long, value_enum, default_value_t = LearnerArgument::Debiased)]
     pub(crate) learner: LearnerArgument,

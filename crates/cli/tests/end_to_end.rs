@@ -158,7 +158,8 @@ fn predictions_follow_the_model() {
     let place = Workplace::empty();
     place.run(&["demo", "--out", "demo", "--rows", "50000"]).ok();
     let model: Value = serde_json::from_str(&place.read("demo/model.json")).unwrap();
-    let table = "who,age,bmi,salt,exercise,smoker,ignored\na,40,25,5,3,no,x\nb,400,25,5,3,yes,x\nc,,25,5,3,unheard-of,x\n";
+    let table =
+        "who,age,bmi,salt,exercise,smoker,ignored\na,40,25,5,3,no,x\nb,400,25,5,3,yes,x\nc,,25,5,3,,x\n";
     place.write("new.csv", table);
     let output = place.run(&["predict", "demo/model.json", "--data", "new.csv", "--id", "who"]).ok().stdout;
     let piped = place.run_with_input(&["predict", "demo/model.json", "--data", "-"], table).ok().stdout;
@@ -173,7 +174,7 @@ fn predictions_follow_the_model() {
         + 25.0 * slope("bmi")
         + 5.0 * slope("salt")
         + 3.0 * slope("exercise");
-    // Age 400 is clamped to 90, a missing age counts as the middle, 55, and an unknown level as none.
+    // Age 400 is clamped to 90, a missing age counts as the middle, 55, and a missing level as none.
     let expected = [
         base + 40.0 * slope("age"),
         base + 90.0 * slope("age") + slope("smoker"),
@@ -188,6 +189,14 @@ fn predictions_follow_the_model() {
         assert!((prediction - expected.clamp(90.0, 190.0)).abs() < 1e-9, "{line}: {expected}");
     }
     assert_eq!(piped.lines().count(), 4);
+    place.write("unknown.csv", table.replace(",yes,", ",secret,"));
+    let unknown = place.run(&["predict", "demo/model.json", "--data", "unknown.csv"]);
+    assert_eq!(unknown.code, 3);
+    assert!(
+        unknown.stderr.contains("column \"smoker\", row 2") && !unknown.stderr.contains("secret"),
+        "{}",
+        unknown.stderr
+    );
 }
 
 #[test]

@@ -76,6 +76,9 @@ pub(crate) enum Experiment {
 
 #[derive(Args)]
 pub(crate) struct Convergence {
+    /// Table sizes n, separated by commas [default: the paper's six]
+    #[arg(long, value_name = "N,…", value_delimiter = ',')]
+    pub(crate) sizes: Option<Vec<usize>>,
     /// Number of repetitions for n above 300,000 [default: as --seeds]
     #[arg(long, value_name = "N")]
     pub(crate) seeds_above: Option<usize>,

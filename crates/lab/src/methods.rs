@@ -113,7 +113,7 @@ impl Method for Rmgm {
 
     fn fit(&self, cell: &Cell<'_>, privacy: Privacy, ridge: Ridge) -> Result<Solution> {
         let k = self.rows.count(cell.table().n(), privacy)?;
-        let moments = cell.mixed_moments(privacy, self.mixing, k)?;
+        let moments = cell.mixed_moments(Some(privacy), self.mixing, k)?;
         Ok(moments.ols(cell.table().label(), &cell.table().features(), ridge)?)
     }
 

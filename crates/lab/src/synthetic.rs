@@ -19,13 +19,15 @@ pub(crate) fn uniform(rng: &mut Xoshiro256PlusPlus) -> f64 {
 
 /// A table of n subjects with the weights that made its label.
 pub(crate) fn table(n: usize, seed: Seed) -> (Table, Vec<f64>) {
-    table_with(n, seed, uniform)
+    table_with(n, seed, 0.0, uniform)
 }
 
-/// The same with features drawn by `feature`, which gives values in [−1, 1].
+/// The same with features drawn by `feature`, which gives values in [−1, 1], and a residual of this size, drawn
+/// likewise, in the label.
 pub(crate) fn table_with(
     n: usize,
     seed: Seed,
+    residual: f64,
     mut feature: impl FnMut(&mut Xoshiro256PlusPlus) -> f64,
 ) -> (Table, Vec<f64>) {
     let mut rng = Xoshiro256PlusPlus::from_seed(seed.of("data").bytes());
@@ -38,6 +40,9 @@ pub(crate) fn table_with(
             let value = feature(&mut rng);
             label += weight * value;
             rows.push(bounds.encode(value));
+        }
+        if residual > 0.0 {
+            label += residual * feature(&mut rng);
         }
         rows.push(bounds.encode(label));
     }

@@ -143,11 +143,10 @@ impl<'a> Cell<'a> {
         Ok(moments)
     }
 
-    /// Second moments of k mixed rows with noise: what RMGM learns from.
-    pub(crate) fn mixed_moments(&self, privacy: Privacy, mixing: Mixing, k: u64) -> Result<Moments> {
+    /// Second moments of k mixed rows, with noise unless `privacy` is none: what RMGM learns from.
+    pub(crate) fn mixed_moments(&self, privacy: Option<Privacy>, mixing: Mixing, k: u64) -> Result<Moments> {
         let width = self.table.width;
         let weight = mixing.column_norm_squared(k);
-        let sigma = self.sigma(privacy, weight)?;
         let mut sums = match mixing {
             Mixing::Bernoulli => self.bernoulli_sums(k).to_vec(),
             Mixing::Sparse => {
@@ -157,10 +156,15 @@ impl<'a> Cell<'a> {
             }
             Mixing::Identity => anyhow::bail!("the identity does not mix"),
         };
-        let purpose = format!("{mixing:?} {k} {}", privacy.epsilon);
-        self.noise.start(self.seed.of(&purpose)).add(&mut sums, sigma);
+        let mut noise_variance = 0.0;
+        if let Some(privacy) = privacy {
+            let sigma = self.sigma(privacy, weight)?;
+            let purpose = format!("{mixing:?} {k} {}", privacy.epsilon);
+            self.noise.start(self.seed.of(&purpose)).add(&mut sums, sigma);
+            noise_variance = variance(sigma);
+        }
         let scale = f64::from(Q) * (weight as f64).sqrt();
-        self.moments(k as usize, scale, variance(sigma), |first, block| {
+        self.moments(k as usize, scale, noise_variance, |first, block| {
             block.copy_from_slice(&sums[first * width..first * width + block.len()]);
         })
     }

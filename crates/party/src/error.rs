@@ -58,7 +58,7 @@ pub enum Error {
     Temporary(io::Error),
     /// There is no ledger.
     #[error(
-        "there is no ledger at {path}; make one with `potluck ledger init --table NAME --epsilon E --delta D`"
+        "there is no ledger at {path}; make one with `potluck ledger init --ledger {path} --table NAME --epsilon E --delta D`"
     )]
     NoLedger {
         /// Where it was looked for.

@@ -60,15 +60,16 @@ impl<'a> Input<'a> {
         let found = table.column_names()?;
         for column in &columns {
             if !found.contains(column) {
+                // The table's own names are not shown: without a header line they would be values.
                 let remedy = if column == id_column {
                     "is missing; name the column that holds the ids with --id"
                 } else {
-                    "is missing; the study expects it"
+                    "is missing; the study expects it: check the spelling and the header line"
                 };
                 return Err(Error::Column {
                     table: table.name().to_owned(),
                     column: column.clone(),
-                    problem: format!("{remedy}. The table has {}", found.join(", ")),
+                    problem: remedy.to_owned(),
                 });
             }
         }

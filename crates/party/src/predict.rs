@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use arrow_array::Array;
 use potluck_release::Model;
 use potluck_release::model::Term;
+use potluck_release::study::Unknown;
 
 use crate::table::convert::{Input, input};
 use crate::{Error, Table};
@@ -44,17 +45,19 @@ pub fn predict(
     let mut asked = columns.clone();
     asked.extend(id_column.map(str::to_owned));
 
+    let batches = table.batches(&asked)?;
     let mut writer = csv::Writer::from_writer(out);
     let label = model.label.name();
     let header: Vec<&str> = id_column.into_iter().chain([label.as_str()]).collect();
-    writer.write_record(&header).map_err(io::Error::from)?;
-    let batches = table.batches(&asked)?;
+    writer.write_record(&header).map_err(output)?;
     let mut first = 0;
     for batch in batches.next {
         let batch = batch?;
         let mut inputs = Vec::with_capacity(columns.len());
         for ((column, array), &numeric) in columns.iter().zip(batch.columns()).zip(&numeric) {
-            inputs.push(input(table.name(), column, first, array, batches.text, numeric)?);
+            let input = input(table.name(), column, first, array, batches.text, numeric)?;
+            check_levels(model, table, column, first, &input)?;
+            inputs.push(input);
         }
         let ids = match id_column {
             None => None,
@@ -68,8 +71,12 @@ pub fn predict(
                 let at = columns.iter().position(|column| column == term.column())?;
                 match (&inputs[at], term) {
                     (Input::Numbers(numbers), _) => Some(numbers[row]),
-                    (Input::Texts(texts), Term::Level { level, .. }) => {
-                        texts.is_valid(row).then(|| f64::from(texts.value(row) == level))
+                    (Input::Texts(texts), Term::Level { level, levels, .. }) => {
+                        texts.is_valid(row).then(|| {
+                            let text = texts.value(row);
+                            let known = levels.iter().any(|level| level == text) || is_missing(text);
+                            f64::from(level == if known { text } else { "other" })
+                        })
                     }
                     (Input::Texts(_), Term::Numeric { .. }) => None,
                 }
@@ -79,10 +86,48 @@ pub fn predict(
                 Some(Input::Texts(ids)) => writer.write_record([ids.value(row), prediction.as_str()]),
                 _ => writer.write_record([prediction.as_str()]),
             }
-            .map_err(io::Error::from)?;
+            .map_err(output)?;
         }
         first += batch.num_rows() as u64;
     }
     writer.flush()?;
     Ok(())
+}
+
+/// Text that stands for a missing value.
+fn is_missing(text: &str) -> bool {
+    text.is_empty() || text == "NA"
+}
+
+/// Refuses values that are no level, unless the study counts them as `other`.
+fn check_levels(model: &Model, table: &Table, column: &str, first: u64, input: &Input) -> Result<(), Error> {
+    let Input::Texts(texts) = input else { return Ok(()) };
+    let of_column = model.coefficients.iter().find_map(|coefficient| match &coefficient.term {
+        Term::Level { column: own, levels, unknown: Unknown::Error, .. } if own == column => Some(levels),
+        _ => None,
+    });
+    let Some(levels) = of_column else { return Ok(()) };
+    let unknown = |text: Option<&str>| {
+        text.is_some_and(|text| !is_missing(text) && !levels.iter().any(|level| level == text))
+    };
+    match texts.iter().position(unknown) {
+        None => Ok(()),
+        Some(index) => Err(Error::Value {
+            table: table.name().to_owned(),
+            column: column.to_owned(),
+            row: first + index as u64 + 1,
+            problem: format!(
+                "is not one of the model's levels, {}; correct it, or leave it empty",
+                levels.join(", ")
+            ),
+        }),
+    }
+}
+
+/// The output's own error, so that a closed pipe can be told from a full disk.
+fn output(error: csv::Error) -> io::Error {
+    match error.into_kind() {
+        csv::ErrorKind::Io(error) => error,
+        _ => io::Error::other("the row could not be written as CSV"),
+    }
 }

@@ -98,8 +98,13 @@ impl Observer for () {}
 pub struct Published {
     /// The release.
     pub release: Release,
-    /// Whether it was out already, so that nothing changed.
+    /// Whether its noise had been drawn before: then the table was not read, and this is the same release again.
     pub repeated: bool,
+}
+
+/// Checks that the table has the columns that the study expects, without reading a row.
+pub fn check_columns(job: &Job<'_>) -> Result<(), Error> {
+    input(job).map(|_| ())
 }
 
 /// Releases a party's columns, with noise from the operating system's randomness.
@@ -131,12 +136,15 @@ pub fn release_with<R: CryptoRng>(
     observer.step(Step::Reserved);
 
     let stage = MixedStage::new(job.study.mixed_rows(job.party)?);
-    let noised = match ledger.stored_stage(&session, 0)? {
+    let stored = ledger.stored_stage(&session, 0)?;
+    let repeated = stored.is_some();
+    let noised = match stored {
         Some(noised) => noised,
         None => draw(job, ledger, &session, &stage, observer, rng)?,
     };
     let release = Release::new(job.study, job.party, &noised, job.signing_key)?;
-    publish(job, ledger, &session, release, observer)
+    publish(job, ledger, &session, &release, observer)?;
+    Ok(Published { release, repeated })
 }
 
 /// Computes a stage's sums, adds noise and stores the result for good.
@@ -176,12 +184,11 @@ fn publish(
     job: &Job<'_>,
     ledger: &mut Ledger,
     session: &Session,
-    release: Release,
+    release: &Release,
     observer: &dyn Observer,
-) -> Result<Published, Error> {
+) -> Result<(), Error> {
     let bytes = release.to_bytes();
-    let repeated = std::fs::read(job.out).is_ok_and(|present| present == bytes);
-    if !repeated {
+    if !std::fs::read(job.out).is_ok_and(|present| present == bytes) {
         let pending = PendingFile::write(job.out, &bytes, job.existing, Audience::Public)?;
         observer.step(Step::Written);
         pending.publish()?;
@@ -189,5 +196,5 @@ fn publish(
     observer.step(Step::Named);
     ledger.publish(session, release.content_hash())?;
     observer.step(Step::Published);
-    Ok(Published { release, repeated })
+    Ok(())
 }

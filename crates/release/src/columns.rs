@@ -4,6 +4,7 @@
 
 use std::fs::File;
 use std::io::Read;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -15,7 +16,8 @@ use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use parquet::arrow::arrow_writer::ArrowWriterOptions;
 use parquet::basic::{Compression, Encoding, ZstdLevel};
-use parquet::file::metadata::KeyValue;
+use parquet::errors::ParquetError;
+use parquet::file::metadata::{KeyValue, ParquetMetaData};
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -113,6 +115,7 @@ impl Columns {
     pub(crate) fn read(path: &Path, kind: &'static str) -> Result<(Self, Value), Error> {
         let not_ours = |detail: String| Error::NotOurs { path: path.to_owned(), expected: kind, detail };
         let mut file = File::open(path).map_err(|error| Error::read(path, error))?;
+        let length = file.metadata().map_err(|error| Error::read(path, error))?.len();
         let mut magic = [0; 4];
         let header = file.read_exact(&mut magic);
         if header.is_err() || &magic != b"PAR1" {
@@ -120,6 +123,9 @@ impl Columns {
         }
         let damaged = |_| Error::tampered(path, "the Parquet file is damaged or cut short");
         let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(damaged)?;
+        if !is_plausible(builder.metadata(), length) {
+            return Err(damaged(ParquetError::EOF(String::new())));
+        }
         let metadata = builder.metadata().file_metadata().key_value_metadata();
         let text = metadata
             .and_then(|pairs| pairs.iter().find(|pair| pair.key == METADATA_KEY))
@@ -144,16 +150,43 @@ impl Columns {
         }
         let names: Vec<String> = builder.schema().fields().iter().map(|field| field.name().clone()).collect();
         let mut values = vec![Vec::new(); names.len()];
-        for batch in builder.build().map_err(damaged)? {
-            let batch = batch.map_err(|_| Error::tampered(path, "the Parquet file is damaged"))?;
-            for (column, array) in values.iter_mut().zip(batch.columns()) {
-                let array = array
-                    .as_primitive_opt::<Float64Type>()
-                    .filter(|array| array.null_count() == 0)
-                    .ok_or_else(|| Error::tampered(path, "a column is not plain float64"))?;
-                column.extend_from_slice(array.values());
+        let read = || -> Result<(), Error> {
+            for batch in builder.build().map_err(damaged)? {
+                let batch = batch.map_err(|_| Error::tampered(path, "the Parquet file is damaged"))?;
+                for (column, array) in values.iter_mut().zip(batch.columns()) {
+                    let array = array
+                        .as_primitive_opt::<Float64Type>()
+                        .filter(|array| array.null_count() == 0)
+                        .ok_or_else(|| Error::tampered(path, "a column is not plain float64"))?;
+                    column.extend_from_slice(array.values());
+                }
             }
-        }
+            Ok(())
+        };
+        // The decoder asserts some things of files that we cannot check beforehand.
+        catch_unwind(AssertUnwindSafe(read))
+            .unwrap_or_else(|_| Err(Error::tampered(path, "the Parquet file is damaged")))?;
         Ok((Self::new(names, values), manifest))
     }
+}
+
+/// Whether the places and sizes that a Parquet file claims lie within it. Its decoder takes them on trust.
+pub fn is_plausible(metadata: &ParquetMetaData, length: u64) -> bool {
+    let within = |start: i64, size: i64| {
+        let end = u64::try_from(start)
+            .ok()
+            .zip(u64::try_from(size).ok())
+            .and_then(|(start, size)| start.checked_add(size));
+        end.is_some_and(|end| end <= length)
+    };
+    metadata.row_groups().iter().all(|group| {
+        group.num_rows() >= 0
+            && group.columns().iter().all(|column| {
+                let start = column.dictionary_page_offset().unwrap_or_else(|| column.data_page_offset());
+                within(start, column.compressed_size())
+                    && within(column.data_page_offset(), 0)
+                    && column.uncompressed_size() >= 0
+                    && column.num_values() >= 0
+            })
+    })
 }

@@ -40,6 +40,12 @@ pub enum Error {
         /// Why not.
         source: io::Error,
     },
+    /// The file is there already.
+    #[error("{path} exists already; choose another name, or replace it with --force")]
+    Exists {
+        /// The file.
+        path: PathBuf,
+    },
     /// The study file is not TOML in the study's form.
     #[error(
         "the study is not in the expected form: {detail}\nsee docs/FORMAT.md, or start from `potluck study new`"

@@ -84,8 +84,7 @@ pub fn check_writable(path: &Path, existing: Existing) -> Result<(), Error> {
         return Err(Error::write(path, io::Error::new(io::ErrorKind::InvalidInput, "it is a folder")));
     }
     if existing == Existing::Keep && path.exists() {
-        let exists = io::Error::new(io::ErrorKind::AlreadyExists, "it exists already (--force replaces it)");
-        return Err(Error::write(path, exists));
+        return Err(Error::Exists { path: path.to_owned() });
     }
     let folder = folder(path);
     if !folder.is_dir() {

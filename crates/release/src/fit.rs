@@ -1,7 +1,7 @@
 //! Fitting: from a public dataset, a label and features to a [`Model`].
 
 use potluck_core::encoding::Encoder;
-use potluck_core::learn::{Affine, Coefficients, Level, Released, Ridge, Stability, debiased, ols};
+use potluck_core::learn::{Affine, Coefficients, Fit, Level, Released, Ridge, Stability, debiased, ols};
 
 use crate::dataset::PublicDataset;
 use crate::model::{Coefficient, Diagnostics, Estimate, Learner, Model, Term};
@@ -58,9 +58,15 @@ fn encoded_columns<'a>(study: &'a Study, dataset: &PublicDataset) -> Vec<Encoded
 fn terms(column: &Column) -> Vec<Term> {
     let name = column.name().to_owned();
     match (column.domain(), column.encoder()) {
-        (Domain::Categorical { levels, .. }, Encoder::Categorical(count)) => levels[count.first_encoded()..]
+        (Domain::Categorical { levels, unknown }, Encoder::Categorical(count)) => levels
+            [count.first_encoded()..]
             .iter()
-            .map(|level| Term::Level { column: name.clone(), level: level.clone() })
+            .map(|level| Term::Level {
+                column: name.clone(),
+                level: level.clone(),
+                levels: levels.clone(),
+                unknown: *unknown,
+            })
             .collect(),
         (Domain::Numeric(bounds), _) => {
             vec![Term::Numeric { column: name, lo: bounds.lo(), hi: bounds.hi() }]
@@ -170,6 +176,21 @@ fn estimates(coefficients: &Coefficients, level: Level) -> Vec<Estimate> {
         .collect()
 }
 
+/// What the coefficients estimate, with a word on the ridge where it matters: no interval accounts for it.
+fn estimand(fit: &Fit) -> String {
+    let shrinkage = fit.ridge.get() / fit.spectrum.smallest_absolute();
+    if shrinkage > 0.01 {
+        format!(
+            "{}, shrunk by a ridge of {} (by up to {:.0}%), which the intervals do not show",
+            fit.estimand,
+            fit.ridge.get(),
+            100.0 * shrinkage.min(1.0)
+        )
+    } else {
+        fit.estimand.to_string()
+    }
+}
+
 /// Fits a regression on a public dataset.
 pub fn fit(dataset: &PublicDataset, regression: &Regression) -> Result<Model, Error> {
     let study = dataset.study();
@@ -221,7 +242,7 @@ pub fn fit(dataset: &PublicDataset, regression: &Regression) -> Result<Model, Er
         learner: regression.learner,
         ridge: regression.ridge.get(),
         level: regression.level.get(),
-        estimand: fit.estimand.to_string(),
+        estimand: estimand(&fit),
         intercept: *intercept,
         coefficients: coefficients.collect(),
         covariance: (0..covariance.dim()).map(|i| covariance.row(i).to_vec()).collect(),

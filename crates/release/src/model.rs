@@ -6,6 +6,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use crate::files::{Audience, Existing, write_file};
+use crate::study::Unknown;
 use crate::{Error, FORMAT};
 
 /// How coefficients are learned from a public dataset.
@@ -47,6 +48,10 @@ pub enum Term {
         column: String,
         /// The level.
         level: String,
+        /// All levels of the column.
+        levels: Vec<String>,
+        /// What values that are no level count as.
+        unknown: Unknown,
     },
 }
 
@@ -62,7 +67,7 @@ impl Term {
     pub fn name(&self) -> String {
         match self {
             Self::Numeric { column, .. } => column.clone(),
-            Self::Level { column, level } => format!("{column}={level}"),
+            Self::Level { column, level, .. } => format!("{column}={level}"),
         }
     }
 

@@ -51,7 +51,7 @@ impl Guarantee {
 
     /// The guarantee as a clause: "ε = 1, δ = 1e-5 (0.268052-GDP)".
     pub fn in_numbers(&self) -> String {
-        format!("ε = {}, δ = {} ({}-GDP)", rounded_up(self.epsilon), self.delta, rounded_up(self.mu))
+        format!("ε = {}, δ = {:e} ({}-GDP)", rounded_up(self.epsilon), self.delta, rounded_up(self.mu))
     }
 }
 

@@ -234,11 +234,15 @@ fn sentence(clause: &str) -> String {
 /// The commands that check the dataset and fit the model again.
 pub(crate) fn commands(model: &Model) -> String {
     let features: Vec<String> = model.coefficients.iter().map(|one| one.term.name()).collect();
+    let features = if features.iter().any(|name| name.contains(',') || name.trim() != name) {
+        features.iter().map(|name| format!("--feature {}", quoted(name))).collect::<Vec<_>>().join(" ")
+    } else {
+        format!("--features {}", quoted(&features.join(",")))
+    };
     // The defaults of `potluck fit` may change; what a report says must not.
     format!(
-        "potluck verify dataset.parquet\npotluck fit dataset.parquet --label {} --features {} --learner {} --ridge {:?} --level {:?} --report report.html",
+        "potluck verify dataset.parquet\npotluck fit dataset.parquet --label {} {features} --learner {} --ridge {:?} --level {:?} --report report.html",
         quoted(&model.label.name()),
-        quoted(&features.join(",")),
         model.learner.name(),
         model.ridge,
         model.level,

@@ -11,16 +11,29 @@ use potluck_release::{Error, Model, PublicDataset};
 
 use super::Settings;
 use crate::args::Fit;
+use crate::exit::WrongUsage;
 use crate::output::{number, table};
 
 pub(super) fn run(arguments: &Fit, settings: &Settings<'_>) -> Result<()> {
     for path in [&arguments.report, &arguments.out].into_iter().flatten() {
         check_writable(path, settings.existing)?;
     }
+    if arguments.report.is_some() && arguments.report == arguments.out {
+        return Err(WrongUsage(
+            "--report and --out name the same file; give them different names".to_owned(),
+        )
+        .into());
+    }
+    let trimmed = |names: &Vec<String>| names.iter().map(|name| name.trim().to_owned()).collect();
+    let features = if arguments.feature.is_empty() {
+        arguments.features.as_ref().map(trimmed)
+    } else {
+        Some(arguments.feature.clone())
+    };
     let dataset = PublicDataset::read(&arguments.dataset)?;
     let regression = Regression {
         label: arguments.label.clone(),
-        features: arguments.features.clone(),
+        features,
         learner: arguments.learner.into(),
         ridge: Ridge::new(arguments.ridge).map_err(Error::from)?,
         level: Level::new(arguments.level).map_err(Error::from)?,
@@ -54,13 +67,13 @@ pub(super) fn to_text(model: &Model) -> String {
         ]);
     }
     rows.push(vec![
-        "(intercept)".to_owned(),
+        "(implied intercept)".to_owned(),
         number(model.intercept.estimate),
-        number(model.intercept.standard_error),
-        interval(&model.intercept),
+        String::new(),
+        String::new(),
         String::new(),
     ]);
-    let percent = format!("{}% interval", number(100.0 * model.level));
+    let percent = format!("{}% interval", (1e6 * model.level).round() / 1e4);
     let unit = model.label_unit.as_ref().map_or(String::new(), |unit| format!(" ({unit})"));
     let mut text = format!("{}{unit} by {}:\n\n", model.label.name(), model.learner.name());
     text.push_str(&table(&["", "estimate", "std. error", &percent, "noise share"], &rows));
@@ -75,6 +88,10 @@ pub(super) fn to_text(model: &Model) -> String {
         number(diagnostics.smallest_eigenvalue_error),
     );
     let _ = writeln!(text, "These are {}.", model.estimand);
+    let _ = writeln!(
+        text,
+        "No intercept is estimated: the fit passes through the middle of all bounds. Where the average of a column lies far from it, the slopes absorb the difference."
+    );
     if !diagnostics.sound {
         let _ = writeln!(text, "Careful: {}.", diagnostics.stability);
     }

@@ -55,6 +55,7 @@ pub(super) fn run(arguments: &Inspect, settings: &Settings<'_>) -> Result<()> {
                 "columns": release.columns().names(),
                 "rows": release.columns().rows(),
                 "content_hash": release.content_hash(),
+                "statement": statement::of_party(release.study(), release.party())?,
                 "signed_by": release.signer().map(ToString::to_string),
             });
             settings.printer.result(&value, || release_text(&release))
@@ -72,6 +73,7 @@ pub(super) fn run(arguments: &Inspect, settings: &Settings<'_>) -> Result<()> {
                 "columns": dataset.columns().names(),
                 "rows": dataset.columns().rows(),
                 "content_hash": dataset.content_hash(),
+                "statement": statement::joint(dataset.study(), dataset.parties().count()),
             });
             settings.printer.result(&value, || dataset_text(&dataset))
         }

@@ -6,12 +6,13 @@ use std::path::Path;
 use anyhow::Result;
 use potluck_core::mixing::MixingKey;
 use potluck_release::statement::{self, Guarantee};
+use potluck_release::study::{IdKind, Party};
 use potluck_release::{Draft, Error, Study};
 use serde_json::{Value, json};
 
 use super::Settings;
 use crate::args::Plan;
-use crate::output::{number, size, table};
+use crate::output::{counted, number, size, table};
 
 pub(super) fn run(arguments: &Plan, settings: &Settings<'_>) -> Result<()> {
     let (study, sealed) = load(&arguments.study)?;
@@ -60,8 +61,33 @@ fn to_json(study: &Study, sealed: bool) -> Result<Value> {
         "parties": parties,
         "per_party": guarantee(Guarantee::of_party(study)),
         "joint": guarantee(Guarantee::joint(study, definition.parties().len())),
+        "warnings": warnings(study),
         "dataset_bytes": release_bytes(study, definition.width()),
     }))
+}
+
+/// What a careful person would ask about, from public facts.
+fn warnings(study: &Study) -> Vec<String> {
+    let definition = study.definition();
+    let mut warnings = Vec::new();
+    if definition.delta().get() * definition.rows() as f64 > 1.0 {
+        warnings.push("δ is larger than 1 in the number of subjects, so it may allow publishing somebody's row; choose it well below.".to_owned());
+    }
+    if definition.epsilon().get() > 10.0 {
+        warnings
+            .push("ε is large: a release may let anyone recognise people with near certainty.".to_owned());
+    }
+    if definition.id_kind() == IdKind::Row {
+        warnings.push("subjects are told apart by their position: all parties must list the same people in the same order, and the order must not depend on the data.".to_owned());
+    }
+    let signal = definition.rows() as f64 / study.seal().k() as f64 / 3.0;
+    let drowned = |party: &Party| {
+        study.mixed_rows(party.name()).is_ok_and(|mixed| mixed.noise().powi(2) > 19.0 * signal)
+    };
+    if definition.parties().iter().any(drowned) {
+        warnings.push("more than 95% of a released column is noise: expect intervals that include zero. More subjects, a larger ε or fewer columns a party would help.".to_owned());
+    }
+    warnings
 }
 
 /// Size of the numbers in a file of so many columns; the file itself is compressed and smaller.
@@ -73,12 +99,11 @@ fn to_text(study: &Study, sealed: bool) -> String {
     let definition = study.definition();
     let k = study.seal().k();
     let mut text = format!(
-        "Study {:?}: {} subjects, {} parties, {} encoded columns, {k} released rows{}\n\n",
+        "Study {:?}: {} subjects, {}, {}, {k} released rows\n\n",
         definition.name(),
         definition.rows(),
-        definition.parties().len(),
-        definition.width(),
-        if sealed { "" } else { " (not sealed yet)" },
+        counted(definition.parties().len(), "party", "parties"),
+        counted(definition.width(), "encoded column", "encoded columns"),
     );
     let mut rows = Vec::new();
     for party in definition.parties() {
@@ -96,6 +121,12 @@ fn to_text(study: &Study, sealed: bool) -> String {
         ]);
     }
     text.push_str(&table(&["party", "columns", "encoded", "noise sd", "noise share", "size"], &rows));
+    if !sealed {
+        text.push_str("\nNot sealed yet: run `potluck study seal` when all parties agree.\n");
+    }
+    for warning in warnings(study) {
+        let _ = writeln!(text, "\nCareful: {warning}");
+    }
     text.push_str("\nnoise share: how much of a released column's variance is noise, for a column that spreads evenly over its bounds\n\n");
     let each = Guarantee::of_party(study);
     let joint = Guarantee::joint(study, definition.parties().len());

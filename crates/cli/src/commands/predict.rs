@@ -13,6 +13,9 @@ use crate::args::Predict;
 pub(super) fn run(arguments: &Predict, settings: &Settings<'_>) -> Result<()> {
     let model = Model::read(&arguments.model)?;
     let table = Table::open(&arguments.data, &settings.tmp)?;
+    if !model.diagnostics.sound {
+        settings.printer.note(&format!("careful: {}", model.diagnostics.stability));
+    }
     let mut out = BufWriter::new(io::stdout().lock());
     match predict(&model, &table, arguments.id.as_deref(), &mut out) {
         // The reader of a pipe may stop reading when it has seen enough.

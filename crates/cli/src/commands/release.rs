@@ -4,8 +4,7 @@ use std::env;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
-use potluck_party::ledger::State;
-use potluck_party::release::ExtraColumns;
+use potluck_party::release::{ExtraColumns, check_columns};
 use potluck_party::{Job, Ledger, Table};
 use potluck_release::signing::SigningKey;
 use potluck_release::{Study, statement};
@@ -16,25 +15,19 @@ use crate::args::{LedgerArguments, Release};
 use crate::exit::WrongUsage;
 
 pub(super) fn run(arguments: &Release, settings: &Settings<'_>) -> Result<()> {
+    if arguments.table.data == Path::new("-") && !arguments.yes {
+        // Standard input is the table, so it cannot answer.
+        return Err(WrongUsage("reading the table from standard input needs --yes".to_owned()).into());
+    }
     let study = Study::load(&arguments.table.study)?;
     let party = arguments.table.party.as_str();
-    let statement = statement::of_party(&study, party)?;
+    let parties = study.definition().parties().len();
+    let statement = [statement::of_party(&study, party)?, statement::joint(&study, parties)].concat();
     let signing_key = arguments.signing_key.as_deref().map(SigningKey::load).transpose()?;
     let mut ledger = Ledger::open(&ledger_path(&arguments.ledger)?)?;
     let budget = ledger.choose_table(arguments.budget.as_deref())?;
     let table = Table::open(&arguments.table.data, &settings.tmp)?;
 
-    let known = ledger.session(&budget, study.id(), party)?;
-    if known.is_none_or(|session| session.state == State::Reserved) {
-        for sentence in &statement {
-            settings.printer.note(sentence);
-        }
-        settings.printer.confirm(
-            arguments.yes,
-            &format!("Publish the columns of {party} and charge the budget of table {budget:?}?"),
-        )?;
-    }
-    let progress = settings.printer.progress("reading the table", study.definition().rows());
     let job = Job {
         study: &study,
         party,
@@ -48,6 +41,22 @@ pub(super) fn run(arguments: &Release, settings: &Settings<'_>) -> Result<()> {
         threads: settings.threads,
         tmp: settings.tmp.clone(),
     };
+    if ledger.session(&budget, study.id(), party)?.is_none() {
+        check_columns(&job)?;
+        for sentence in &statement {
+            settings.printer.note(sentence);
+        }
+        let charge = study.mu().squared().to_f64();
+        let share = ledger.budget(&budget)?.map_or(0.0, |budget| charge / budget.total.to_f64());
+        settings.printer.confirm(
+            arguments.yes,
+            &format!(
+                "Publish the columns of {party} and charge {:.1}% of the budget of table {budget:?}?",
+                100.0 * share
+            ),
+        )?;
+    }
+    let progress = settings.printer.progress("reading the table", study.definition().rows());
     let published = potluck_party::release(&job, &mut ledger, &progress)?;
     drop(progress);
     let left = ledger.budget(&budget)?.map(|budget| (budget.left(), budget.total));
@@ -63,9 +72,13 @@ pub(super) fn run(arguments: &Release, settings: &Settings<'_>) -> Result<()> {
         "budget_total": left.map(|(_, total)| total.to_f64()),
     });
     settings.printer.result(&value, || {
-        let done = if published.repeated { "already published" } else { "published" };
+        let done = if published.repeated {
+            "this release was drawn before; the table was not read, and the same release is in"
+        } else {
+            "published"
+        };
         let charge = left.map_or(String::new(), |(left, total)| {
-            format!("budget of {budget:?}: {:.4} of {:.4} μ² left\n", left.to_f64(), total.to_f64())
+            format!("budget of {budget:?}: {:.1}% left\n", 100.0 * left.to_f64() / total.to_f64())
         });
         let unsigned = match release.signer() {
             Some(key) => format!("signed by {key}\n"),

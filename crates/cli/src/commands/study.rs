@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use anyhow::Result;
+use potluck_core::accounting::{Delta, Epsilon};
 use potluck_party::{Table, entropy};
 use potluck_release::files::{Audience, Existing, write_file};
 use potluck_release::{Draft, Error, Study};
@@ -11,6 +12,7 @@ use serde_json::json;
 
 use super::Settings;
 use crate::args::{StudyCommand, StudyNew};
+use crate::output::counted;
 
 pub(super) fn run(command: &StudyCommand, settings: &Settings<'_>) -> Result<()> {
     match command {
@@ -21,6 +23,8 @@ pub(super) fn run(command: &StudyCommand, settings: &Settings<'_>) -> Result<()>
 }
 
 fn new(arguments: &StudyNew, settings: &Settings<'_>) -> Result<()> {
+    Epsilon::new(arguments.epsilon).map_err(Error::from)?;
+    Delta::new(arguments.delta).map_err(Error::from)?;
     let mut text = format!(
         r#"# A study: the public contract between the parties. Fill it in from what is publicly known about the columns,
 # never by looking at the data: bounds and levels are published. Then: potluck study check, potluck study seal.
@@ -28,7 +32,7 @@ format = 1
 
 [study]
 name = {name}
-rows = {rows}            # number of subjects; every party's table has exactly one row for each
+rows = {rows:<16} # number of subjects; every party's table has exactly one row for each
 id = "integer"           # integer | text | row
 method = "rmgm"          # rmgm | dgm
 mixing = "sparse"        # sparse | bernoulli (rmgm), identity (dgm)
@@ -48,9 +52,17 @@ delta = {delta:?}
     for path in &arguments.header {
         let table = Table::open(path, &settings.tmp)?;
         let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-        let name = stem.split('.').next().unwrap_or_default();
-        write!(text, "\n[[party]]\nname = {}\n", quoted(&party_name(name)))?;
-        for column in table.column_names()?.iter().filter(|column| **column != arguments.id) {
+        let name = party_name(stem.split('.').next().unwrap_or_default());
+        let columns = table.column_names()?;
+        if !columns.contains(&arguments.id) {
+            settings.printer.note(&format!(
+                "{}: no column is called {:?}; if one holds ids, remove it from the study or name it with --id",
+                path.display(),
+                arguments.id
+            ));
+        }
+        write!(text, "\n[[party]]\nname = {}\n", quoted(&name))?;
+        for column in columns.iter().filter(|column| **column != arguments.id) {
             write!(
                 text,
                 "\n[[party.column]]\nname = {}\n# lo =                   # numeric: public bounds, values outside are clamped\n# hi =\n# levels = [\"no\", \"yes\"] # or categorical: public levels\n# unit = \"\"\n",
@@ -122,10 +134,10 @@ fn check(path: &Path, settings: &Settings<'_>) -> Result<()> {
             None => "not sealed yet: run `potluck study seal` when all parties agree".to_owned(),
         };
         format!(
-            "{}: good. {} parties, {} encoded columns; {state}\n",
+            "{}: good. {}, {}; {state}\n",
             path.display(),
-            definition.parties().len(),
-            definition.width()
+            counted(definition.parties().len(), "party", "parties"),
+            counted(definition.width(), "encoded column", "encoded columns"),
         )
     })
 }

@@ -67,7 +67,8 @@ pub(super) fn run(arguments: &Verify, settings: &Settings<'_>) -> Result<()> {
                 (None, _) => format!("{party} not signed"),
             })
             .collect();
-        lines.push_str(&format!("{}: good {kind} of study {id}", path.display()));
+        let of = if kind == "study" { "with id" } else { "of study" };
+        lines.push_str(&format!("{}: good {kind} {of} {id}", path.display()));
         if !words.is_empty() {
             lines.push_str(&format!("; {}", words.join("; ")));
         }

@@ -147,7 +147,7 @@ pub struct Fit {
     /// The share of the label's second moment, taken about its midpoint and not about its mean, that the
     /// features explain: from [`ols`] on the released rows, noise and all, from [`debiased`] in the study.
     /// It is optimistic unless k is many times the number of features. None where it means nothing: the
-    /// label's moment comes out at 0 or below, or H is indefinite.
+    /// label's moment comes out at 0 or below, H is indefinite, or more than all would be explained.
     pub r_squared: Option<f64>,
 }
 
@@ -240,7 +240,8 @@ fn fit(
     let label_moment = moments[(d, d)] - correction * noise(label);
     let explained =
         if correction > 0.0 { (c.transpose() * &w) / label_moment } else { 1.0 - squared / label_moment };
-    let defined = label_moment > 0.0 && spectrum.smallest() > 0.0;
+    // More than everything cannot be explained: the noise has swallowed the residuals.
+    let defined = label_moment > 0.0 && spectrum.smallest() > 0.0 && explained <= 1.0;
 
     Ok(Fit {
         coefficients: Coefficients::new(
@@ -256,7 +257,7 @@ fn fit(
             .map(|(j, &column)| noise(column) / moments[(j, j)])
             .collect(),
         residual_variance: squared * k / degrees as f64 - correction * residual_noise,
-        r_squared: defined.then(|| explained.clamp(0.0, 1.0)),
+        r_squared: defined.then(|| explained.max(0.0)),
         spectrum,
     })
 }

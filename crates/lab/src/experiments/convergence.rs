@@ -67,6 +67,7 @@ impl Setup {
             (SIZES.to_vec(), EPSILONS.to_vec(), 1000)
         };
         let seeds = common.seeds.unwrap_or(default);
+        let sizes = arguments.sizes.clone().unwrap_or(sizes);
         Self { sizes, epsilons, seeds, seeds_above: arguments.seeds_above.unwrap_or(seeds) }
     }
 

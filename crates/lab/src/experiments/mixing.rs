@@ -11,7 +11,6 @@ use serde_json::json;
 use super::{DELTA, SYNTHETIC_RIDGE};
 use crate::args::Common;
 use crate::figure::{Panel, Scale, Series, grid};
-use crate::methods::{Rows, rmgm};
 use crate::runner::{Task, run as run_tasks, write, write_json};
 use crate::seeds::Seed;
 use crate::statistics::{kolmogorov, mean, quantile};
@@ -22,20 +21,31 @@ use crate::table::{Cell, Privacy};
 const EVEN: &str = "uniform";
 /// One subject in a hundred far out, the others near the middle.
 const HEAVY: &str = "heavy-tailed";
+/// One value in a thousand far out, the others next to nothing: a handful of subjects carries everything.
+const EXTREME: &str = "a few extreme";
 
 #[derive(Clone, Copy)]
 struct Case {
     features: &'static str,
     n: usize,
     k: u64,
-    /// Large enough that the noise no longer hides the mixing.
-    epsilon: f64,
+    /// ε, or none to see the mixing without the noise that hides it.
+    epsilon: Option<f64>,
 }
 
 fn heavy_tailed(rng: &mut Xoshiro256PlusPlus) -> f64 {
-    let far = uniform(rng) > 0.98;
+    far_out(rng, 0.01, 0.05)
+}
+
+fn extreme(rng: &mut Xoshiro256PlusPlus) -> f64 {
+    far_out(rng, 0.001, 0.01)
+}
+
+/// ±1 with this probability, else a value near 0.
+fn far_out(rng: &mut Xoshiro256PlusPlus, probability: f64, near: f64) -> f64 {
+    let far = uniform(rng) > 1.0 - 2.0 * probability;
     let value = uniform(rng);
-    if far { value.signum() } else { 0.05 * value }
+    if far { value.signum() } else { near * value }
 }
 
 fn cases(quick: bool) -> Vec<Case> {
@@ -44,12 +54,18 @@ fn cases(quick: bool) -> Vec<Case> {
         for (n, ks) in [(10_000, [30, 100, 1000]), (100_000, [30, 300, 3000])] {
             for k in ks {
                 if !(quick && n > 10_000) {
-                    cases.push(Case { features, n, k, epsilon: 1.0 });
+                    cases.push(Case { features, n, k, epsilon: Some(1.0) });
                 }
             }
         }
-        // As many mixed rows as a tenth of the subjects: buckets of ten.
-        cases.push(Case { features, n: 2000, k: 200, epsilon: 1.0 });
+        cases.push(Case { features, n: 2000, k: 200, epsilon: Some(1.0) });
+        // Without noise: few subjects a mixed row, down to one.
+        for k in [20, 200, 2000] {
+            cases.push(Case { features, n: 2000, k, epsilon: None });
+        }
+    }
+    for k in [200, 2000] {
+        cases.push(Case { features: EXTREME, n: 2000, k, epsilon: None });
     }
     cases
 }
@@ -62,24 +78,32 @@ pub(crate) fn run(common: &Common) -> Result<()> {
     let mut tasks = Vec::new();
     for case in &cases {
         for index in 0..seeds {
-            let key = format!("{} {} {} {index}", case.features, case.n, case.k);
+            let key = format!("{} {} {} {:?} {index}", case.features, case.n, case.k, case.epsilon);
             tasks.push(Task { key, cost: case.n as f64 * (case.k as f64 + 100.0), cell: (*case, index) });
         }
     }
     let results: Vec<(f64, f64)> = run_tasks("mixing", common, &tasks, |&(case, index)| {
         let seed = base.of(&format!("mixing {} {} {} {index}", case.features, case.n, case.k));
-        let feature = if case.features == HEAVY { heavy_tailed } else { uniform };
-        let (table, weights) = table_with(case.n, seed, feature);
+        let feature = match case.features {
+            HEAVY => heavy_tailed,
+            EXTREME => extreme,
+            _ => uniform,
+        };
+        // Without noise and without residuals any mixing would recover the weights exactly.
+        let residual = if case.epsilon.is_some() { 0.0 } else { 0.3 };
+        let (table, weights) = table_with(case.n, seed, residual, feature);
         let cell = Cell::new(&table, seed, common.noise(), case.k);
-        let privacy = Privacy { epsilon: case.epsilon, delta: DELTA };
+        let privacy = case.epsilon.map(|epsilon| Privacy { epsilon, delta: DELTA });
         let error = |mixing| -> Result<f64> {
-            Ok(distance(&rmgm(mixing, Rows::Fixed(case.k)).fit(&cell, privacy, ridge)?.weights, &weights))
+            let moments = cell.mixed_moments(privacy, mixing, case.k)?;
+            let solution = moments.ols(table.label(), &table.features(), ridge)?;
+            Ok(distance(&solution.weights, &weights))
         };
         Ok((error(Mixing::Bernoulli)?, error(Mixing::Sparse)?))
     })?;
 
     let mut text = String::from(
-        "| features | n | k | bernoulli: mean (5%, 95%) | sparse: mean (5%, 95%) | ratio of means | Kolmogorov distance | p |\n|---|---|---|---|---|---|---|---|\n",
+        "| features | n | k | ε | bernoulli: mean (5%, 95%) | sparse: mean (5%, 95%) | ratio of means | Kolmogorov distance | p |\n|---|---|---|---|---|---|---|---|---|\n",
     );
     let mut panels = Vec::new();
     let mut json_results = Vec::new();
@@ -92,10 +116,11 @@ pub(crate) fn run(common: &Common) -> Result<()> {
         };
         let _ = writeln!(
             text,
-            "| {} | {} | {} | {} | {} | {:.3} | {distance:.3} | {p:.3} |",
+            "| {} | {} | {} | {} | {} | {} | {:.3} | {distance:.3} | {p:.3} |",
             case.features,
             case.n,
             case.k,
+            case.epsilon.map_or("no noise".to_owned(), |epsilon| epsilon.to_string()),
             summary(&bernoulli),
             summary(&sparse),
             mean(&sparse) / mean(&bernoulli),
@@ -106,7 +131,13 @@ pub(crate) fn run(common: &Common) -> Result<()> {
                 .collect()
         };
         panels.push(Panel {
-            title: format!("{}, n = {}, k = {}", case.features, case.n, case.k),
+            title: format!(
+                "{}, n = {}, k = {}{}",
+                case.features,
+                case.n,
+                case.k,
+                if case.epsilon.is_some() { "" } else { ", no noise" }
+            ),
             x_axis: "‖ŵ−w*‖".to_owned(),
             x_scale: Scale::Log,
             y_scale: Scale::Linear,

@@ -7,7 +7,6 @@ use std::collections::HashMap;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Date32Type, Date64Type, Float64Type, Int64Type, UInt64Type};
 use arrow_array::{Array, ArrayRef, RecordBatch, StringArray};
-use arrow_cast::parse::Parser;
 use arrow_cast::{CastOptions, cast_with_options};
 use arrow_schema::DataType;
 use potluck_core::encoding::MISSING_LEVEL;
@@ -108,14 +107,10 @@ fn parse_numbers(place: &Place<'_>, array: &StringArray, tokens: &[String]) -> R
         if let Ok(number) = text.parse::<f64>() {
             return Ok(number);
         }
-        // A date counts in days, as in files that have a type for it.
-        let day = (text.len() == 10).then(|| Date32Type::parse(text)).flatten();
-        day.map(f64::from).ok_or_else(|| {
-            place.value(
-                index,
-                "is not a number; correct it, or list its text under missing_tokens in the study if it means a missing value",
-            )
-        })
+        Err(place.value(
+            index,
+            "is not a number; correct it, or list its text under missing_tokens in the study if it means a missing value (dates: count them in days, or use a file format with a date type)",
+        ))
     };
     array.iter().enumerate().map(parse).collect()
 }
@@ -263,7 +258,7 @@ impl<'a> Converter<'a> {
                     } else {
                         Err(place.value(
                             index,
-                            "the id is not a whole number in plain decimal (no padding, no sign, no point); all parties must write ids alike, or the study must say id = \"text\"",
+                            "the id is not a whole number in plain decimal (no padding, no plus sign, no point); all parties must write ids alike, or the study must say id = \"text\"",
                         ))
                     }
                 })

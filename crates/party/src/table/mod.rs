@@ -19,6 +19,8 @@ use flate2::read::MultiGzDecoder;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
+use potluck_release::columns::is_plausible;
+
 use crate::Error;
 
 /// Rows handed on at a time.
@@ -137,7 +139,12 @@ impl Table {
         let names: Vec<String> = match self.format {
             Format::Csv | Format::GzipCsv => {
                 let mut reader = self.csv()?;
-                let header = reader.headers().map_err(|_| self.damaged())?;
+                let header = reader.headers().map_err(|error| match error.kind() {
+                    csv::ErrorKind::Utf8 { .. } => {
+                        self.problem("its header line is not UTF-8 text; convert the file to UTF-8")
+                    }
+                    _ => self.damaged(),
+                })?;
                 header.iter().map(str::to_owned).collect()
             }
             Format::Parquet => {
@@ -150,13 +157,18 @@ impl Table {
                 reader.schema().fields().iter().map(|field| field.name().clone()).collect()
             }
         };
+        // Without a header line these would be values, so the message gives positions.
         let mut seen = HashSet::new();
-        if let Some(twice) = names.iter().find(|name| !seen.insert(name.as_str())) {
-            return Err(Error::Column {
-                table: self.name.clone(),
-                column: twice.clone(),
-                problem: "the table has two columns of this name; rename or remove one".to_owned(),
-            });
+        if let Some(twice) = names.iter().position(|name| !seen.insert(name.as_str())) {
+            return Err(self.problem(format!(
+                "column {} has the same name as an earlier one; rename or remove one, or add a header line",
+                twice + 1
+            )));
+        }
+        if let [only] = names.as_slice()
+            && only.contains([';', '\t'])
+        {
+            return Err(self.problem("has one column only; columns must be separated by commas"));
         }
         Ok(names)
     }
@@ -168,7 +180,7 @@ impl Table {
             names.iter().position(|name| name == column).ok_or_else(|| Error::Column {
                 table: self.name.clone(),
                 column: column.clone(),
-                problem: format!("is missing; the table has the columns {}", names.join(", ")),
+                problem: "is missing; check the spelling and the header line".to_owned(),
             })
         };
         columns.iter().map(find).collect()
@@ -204,8 +216,13 @@ impl Table {
                 }),
             },
             Format::Parquet => {
-                let builder =
-                    ParquetRecordBatchReaderBuilder::try_new(self.file()?).map_err(|_| self.damaged())?;
+                let file = self.file()?;
+                let length =
+                    file.metadata().map_err(|source| Error::Read { table: self.name.clone(), source })?.len();
+                let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(|_| self.damaged())?;
+                if !is_plausible(builder.metadata(), length) {
+                    return Err(self.damaged());
+                }
                 let mask = ProjectionMask::roots(builder.parquet_schema(), positions.iter().copied());
                 let reader = builder
                     .with_projection(mask)

@@ -76,6 +76,9 @@ pub(crate) struct ColumnSection {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SealedSection {
+    /// The study id; absent while it is computed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) id: Option<String>,
     pub(crate) mixing_key: String,
     pub(crate) mu: f64,
     pub(crate) shares: Vec<u32>,

@@ -594,12 +594,21 @@ fn write_column(column: &Column) -> ColumnSection {
 }
 
 fn parse_toml(text: &str) -> Result<Document, Error> {
-    toml::from_str(text)
-        .map_err(|error| Error::StudySyntax { detail: error.to_string().trim_end().to_owned() })
+    // Only position and reason: the file may be a private table that was named by mistake.
+    toml::from_str(text).map_err(|error: toml::de::Error| {
+        let line =
+            error.span().map_or(1, |span| text[..span.start.min(text.len())].matches('\n').count() + 1);
+        Error::StudySyntax { detail: format!("line {line}: {}", error.message()) }
+    })
 }
 
 fn read_text(path: &Path) -> Result<String, Error> {
-    fs::read_to_string(path).map_err(|error| Error::read(path, error))
+    fs::read_to_string(path).map_err(|error| match error.kind() {
+        std::io::ErrorKind::InvalidData => {
+            Error::NotOurs { path: path.to_owned(), expected: "study", detail: "it is not text".to_owned() }
+        }
+        _ => Error::read(path, error),
+    })
 }
 
 /// A checked study that is not sealed yet.
@@ -641,7 +650,7 @@ impl Draft {
         struct Section<'a> {
             sealed: &'a document::SealedSection,
         }
-        let sealed = study.seal.to_section();
+        let sealed = study.document().sealed.expect("a study is sealed");
         let section = toml::to_string(&Section { sealed: &sealed }).expect("a seal is plain data");
         format!("{}\n# Written by `potluck study seal`; do not edit.\n{section}", self.text.trim_end())
     }
@@ -677,7 +686,11 @@ impl Study {
         let definition = Definition::from_document(document)?;
         let section = document.sealed.as_ref().ok_or(Error::NotSealed)?;
         let seal = Seal::verify(&definition, section)?;
-        Ok(Self::assemble(definition, seal))
+        let study = Self::assemble(definition, seal);
+        if section.id.as_deref() != Some(study.id()) {
+            return Err(Error::Seal { what: "its id".to_owned() });
+        }
+        Ok(study)
     }
 
     fn assemble(definition: Definition, seal: Seal) -> Self {
@@ -686,8 +699,11 @@ impl Study {
         study
     }
 
+    /// The whole document; the id is the hash of it without the id.
     fn document(&self) -> Document {
-        Document { sealed: Some(self.seal.to_section()), ..self.definition.to_document() }
+        let mut sealed = self.seal.to_section();
+        sealed.id = (!self.id.is_empty()).then(|| self.id.clone());
+        Document { sealed: Some(sealed), ..self.definition.to_document() }
     }
 
     /// The study as it stands in manifests.

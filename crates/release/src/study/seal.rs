@@ -81,6 +81,7 @@ impl Seal {
             sigma: BTreeMap::from([(MIXED.to_owned(), party.sigma)]),
         });
         SealedSection {
+            id: None,
             mixing_key: self.key.to_hex(),
             mu: self.mu.to_f64(),
             shares: vec![Share::WHOLE.parts()],

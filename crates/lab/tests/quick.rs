@@ -1,0 +1,171 @@
+//! Every experiment with `--quick`: the orderings that theory demands, and exact repetition.
+#![allow(clippy::unwrap_used)]
+
+use std::env;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+
+/// Runs an experiment in a folder of its own and returns its per-seed results.
+fn lab(folder: &Path, arguments: &[&str]) -> Vec<Value> {
+    let output = Command::new(env!("CARGO_BIN_EXE_potluck-lab"))
+        .args(arguments)
+        .args(["--json", "results.json"])
+        .current_dir(folder)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = fs::read_to_string(folder.join("results.json")).unwrap();
+    let value: Value = serde_json::from_str(&text).unwrap();
+    assert!(value["command"].as_str().unwrap().contains(arguments[0]));
+    value["results"].as_array().unwrap().clone()
+}
+
+fn numbers(value: &Value) -> Vec<f64> {
+    value.as_array().unwrap().iter().map(|number| number.as_f64().unwrap()).collect()
+}
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
+}
+
+#[test]
+fn convergence_orders_the_methods_as_theory_does() {
+    let folder = tempfile::tempdir().unwrap();
+    let results = lab(folder.path(), &["convergence", "--quick"]);
+    let distance = |n: u64, method: &str| {
+        let found = results.iter().find(|result| result["n"] == n && result["method"] == method);
+        mean(&numbers(&found.unwrap()["distances"]))
+    };
+    let n = 1_000_000;
+    for rmgm in ["RMGM k=10√n/σ", "RMGM sparse k=10√n/σ"] {
+        assert!(distance(n, "OLS") < distance(n, rmgm), "{rmgm}");
+        assert!(distance(n, rmgm) < distance(n, "BGM"), "{rmgm}");
+        assert!(distance(n, "BGM") < distance(n, "DGM"), "{rmgm}");
+        assert!(distance(n, rmgm) < distance(10_000, rmgm), "{rmgm} does not converge");
+    }
+    // BGM does not converge: it predicts about zero at every n.
+    assert!((distance(n, "BGM") - distance(10_000, "BGM")).abs() < 0.1);
+    for file in ["results/convergence.csv", "results/convergence.svg", "results/convergence.md"] {
+        assert!(folder.path().join(file).exists(), "{file}");
+    }
+}
+
+#[test]
+fn dgm_has_the_smallest_eigenvalues() {
+    let folder = tempfile::tempdir().unwrap();
+    let results = lab(folder.path(), &["eigenvalues", "--quick"]);
+    for data in ["synthetic, n = 1000000, ε = 1", "Insurance, ε = 1"] {
+        let points = |method: &str| {
+            let found = results.iter().find(|result| result["data"] == data && result["method"] == method);
+            found.map(|result| result["points"].as_array().unwrap().clone())
+        };
+        let (Some(dgm), Some(rmgm)) = (points("DGM"), points("RMGM k=10√n/σ")) else {
+            assert!(
+                env::var_os("POTLUCK_DATA").is_none() && data.starts_with("Insurance"),
+                "{data} is missing"
+            );
+            continue;
+        };
+        let smallest =
+            |points: &[Value]| points.iter().map(|p| p[0].as_f64().unwrap()).fold(f64::INFINITY, f64::min);
+        let largest = |points: &[Value]| points.iter().map(|p| p[1].as_f64().unwrap()).fold(0.0, f64::max);
+        assert!(smallest(&dgm) < smallest(&rmgm), "{data}");
+        assert!(largest(&dgm) > largest(&rmgm), "{data}");
+    }
+}
+
+#[test]
+fn sparse_and_bernoulli_mixing_err_alike() {
+    let folder = tempfile::tempdir().unwrap();
+    let results = lab(folder.path(), &["mixing", "--quick"]);
+    assert!(results.len() >= 6);
+    for result in results.iter().filter(|result| result["features"] == "uniform") {
+        let ratio = mean(&numbers(&result["sparse"])) / mean(&numbers(&result["bernoulli"]));
+        assert!((0.75..1.33).contains(&ratio), "{ratio} at n = {}, k = {}", result["n"], result["k"]);
+    }
+}
+
+/// A table of one's own, described in five lines.
+#[test]
+fn real_data_takes_a_described_table() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut table = "a,b,group,y\n".to_owned();
+    for i in 0..4000_u64 {
+        let (a, b) = (i * 7919 % 1000, i * 104_729 % 997);
+        table.push_str(&format!("{a},{b},{},{}\n", ["x", "y", "z"][i as usize % 3], 3 * a + b + i * 31 % 50));
+    }
+    fs::write(folder.path().join("mine.csv"), table).unwrap();
+    let description = "name = \"Mine\"\nfile = [\"mine.csv\"]\nlabel = [\"y\"]\nfeatures = [\"a\", \"b\", \"group\"]\nparties = 3\n";
+    fs::write(folder.path().join("mine.toml"), description).unwrap();
+    let results = lab(folder.path(), &["real-data", "--quick", "--data-dir", ".", "--dataset", "mine.toml"]);
+    let loss = |method: &str| {
+        let found = results.iter().find(|result| result["method"] == method);
+        mean(&numbers(&found.unwrap()["losses"]))
+    };
+    assert!(loss("OLS") < 1e-3 && loss("OLS") < loss("BGM"));
+    assert!(loss("OLS") < loss("RMGM k=300") && loss("OLS") < loss("RMGM sparse k=300"));
+    assert!(loss("OLS") < loss("training mean"));
+    let table = fs::read_to_string(folder.path().join("results/real-data.md")).unwrap();
+    assert!(table.contains("**Mine**: 4000 rows (n = 3200 for training), 5 features, 3 parties"), "{table}");
+}
+
+#[test]
+fn the_paper_s_insurance_table_is_found() {
+    let Some(data) = env::var_os("POTLUCK_DATA") else {
+        eprintln!("the_paper_s_insurance_table_is_found: skipped, POTLUCK_DATA does not name a folder");
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let description = Path::new(env!("CARGO_MANIFEST_DIR")).join("datasets/insurance.toml");
+    let results = lab(
+        folder.path(),
+        &[
+            "real-data",
+            "--seeds",
+            "3",
+            "--data-dir",
+            data.to_str().unwrap(),
+            "--dataset",
+            description.to_str().unwrap(),
+        ],
+    );
+    let ols = results.iter().find(|result| result["method"] == "OLS").unwrap();
+    let ols = mean(&numbers(&ols["losses"]));
+    assert!((0.008..0.014).contains(&ols), "{ols}");
+}
+
+#[test]
+fn three_seeds_repeat_exactly_whatever_the_threads_and_interruptions() {
+    let arguments = ["convergence", "--sizes", "3000,10000"];
+    let run = |folder: &Path, more: &[&str]| lab(folder, &[&arguments[..], more].concat());
+    let (one, two) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let first = run(one.path(), &["--seeds", "3", "--threads", "1"]);
+    // The second is interrupted after one seed and then goes on.
+    run(two.path(), &["--seeds", "1"]);
+    let journal = || {
+        let folder = fs::read_dir(two.path().join("target/lab")).unwrap();
+        let texts = folder.map(|entry| fs::read_to_string(entry.unwrap().path()).unwrap());
+        texts
+            .flat_map(|text| {
+                text.lines().filter(|line| !line.is_empty()).map(str::to_owned).collect::<Vec<_>>()
+            })
+            .count()
+    };
+    assert_eq!(journal(), 2);
+    assert_eq!(run(two.path(), &["--seeds", "3", "--threads", "7"]), first);
+    assert_eq!(journal(), 6, "what was found is not computed again");
+    assert_ne!(
+        run(two.path(), &["--seeds", "3", "--seed", "2"]),
+        first,
+        "another seed is another experiment"
+    );
+    // The exact sampler gives the same picture.
+    let exact = run(one.path(), &["--seeds", "3", "--exact-noise"]);
+    for (exact, fast) in exact.iter().zip(&first).filter(|(exact, _)| exact["method"] == "BGM") {
+        let (exact, fast) = (mean(&numbers(&exact["distances"])), mean(&numbers(&fast["distances"])));
+        assert!((exact / fast - 1.0).abs() < 0.2, "{exact} {fast}");
+    }
+}
