@@ -195,7 +195,7 @@ impl Dataset {
         let mut order: Vec<usize> = (0..rows).collect();
         let mut rng = Xoshiro256PlusPlus::from_seed(seed.of("split").bytes());
         for last in (1..rows).rev() {
-            let other = (u128::from(rng.next_u64()) * (last as u128 + 1) >> 64) as usize;
+            let other = ((u128::from(rng.next_u64()) * (last as u128 + 1)) >> 64) as usize;
             order.swap(last, other);
         }
         let (train, test) = order.split_at(rows * 4 / 5);
@@ -228,7 +228,9 @@ fn scale(column: &mut [f64]) {
     let (low, high) =
         column.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), &value| (l.min(value), h.max(value)));
     let width = if high > low { high - low } else { 1.0 };
-    column.iter_mut().for_each(|value| *value = (*value - low) / width);
+    for value in column {
+        *value = (*value - low) / width;
+    }
 }
 
 fn read_csv(path: &Path, header: bool) -> Result<(Vec<String>, Vec<Raw>)> {

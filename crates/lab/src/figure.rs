@@ -49,7 +49,7 @@ const COLOURS: [RGBColor; 8] = [
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
 /// Draws rows of panels; series of the same name have the same colour everywhere.
-pub(crate) fn grid(rows: Vec<Vec<Panel>>) -> Result<String> {
+pub(crate) fn grid(rows: &[Vec<Panel>]) -> Result<String> {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0).max(1) as u32;
     let mut names: Vec<String> = Vec::new();
     for series in rows.iter().flatten().flat_map(|panel| &panel.series) {

@@ -49,14 +49,13 @@ where
     bar.enable_steady_tick(Duration::from_millis(500));
     let done = Mutex::new(0.0);
     let one = |task: &Task<C>| -> Result<T> {
-        let result = match journal.found(&task.key) {
-            Some(value) => serde_json::from_value(value.clone())
-                .with_context(|| format!("the journal {} is damaged: delete it", journal.path.display()))?,
-            None => {
-                let result = work(&task.cell).with_context(|| task.key.clone())?;
-                journal.note(&task.key, &result)?;
-                result
-            }
+        let result = if let Some(value) = journal.found(&task.key) {
+            serde_json::from_value(value.clone())
+                .with_context(|| format!("the journal {} is damaged: delete it", journal.path.display()))?
+        } else {
+            let result = work(&task.cell).with_context(|| task.key.clone())?;
+            journal.note(&task.key, &result)?;
+            result
         };
         let mut done = done.lock().map_err(|_| anyhow!("another task failed"))?;
         *done += task.cost;

@@ -1,7 +1,7 @@
 //! Reports: a fitted regression and the public dataset behind it, for people to read.
 //!
-//! [`page`] makes one HTML file that stands alone: no script, no external resource, and a content security
-//! policy that forbids both. Its parts are fragments that a server can put into pages of its own: [`article`]
+//! [`page()`] makes one HTML file that stands alone: no script, no external resource, and a content security
+//! policy that forbids both. Its parts are fragments that a server can put into pages of its own: [`article()`]
 //! is the whole report without the document around it, [`coefficient_plot`] and [`noise_plot`] are SVG, and
 //! [`privacy_statement`] says in words and numbers what the releases promise. Fragments take their colours
 //! from [`STYLESHEET`]; charts also look right without it.

@@ -56,6 +56,7 @@ mod vector {
     /// Adds a row with the signs in `words` to sums kept column by column; `flips` is scratch of length k.
     pub(super) type AddRow = fn(&[u64], &mut [i32], &[i32], &mut [i32]);
 
+    #[expect(clippy::inline_always, reason = "that is what compiles it for each vector unit")]
     #[inline(always)]
     fn plain(words: &[u64], flips: &mut [i32], row: &[i32], by_column: &mut [i32]) {
         // 0 for +, −1 (all bits set) for −: (q ^ flip) − flip is q with the sign.

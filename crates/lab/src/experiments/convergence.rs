@@ -99,10 +99,10 @@ pub(crate) fn run(arguments: &Convergence, common: &Common) -> Result<()> {
         privacies
             .iter()
             .map(|&privacy| {
-                let fit = |method: &Box<dyn Method>| -> Result<f64> {
+                let fit = |method: &dyn Method| -> Result<f64> {
                     Ok(distance(&method.fit(&cell, privacy, ridge)?.weights, &weights))
                 };
-                methods.iter().map(fit).collect()
+                methods.iter().map(|method| fit(method.as_ref())).collect()
             })
             .collect()
     })?;
@@ -217,7 +217,7 @@ fn compare(outcomes: &[Outcome]) -> String {
 }
 
 fn figure(setup: &Setup, outcomes: &[Outcome]) -> Result<String> {
-    let rows = setup
+    let rows: Vec<Vec<Panel>> = setup
         .epsilons
         .iter()
         .map(|&epsilon| {
@@ -258,5 +258,5 @@ fn figure(setup: &Setup, outcomes: &[Outcome]) -> Result<String> {
             panels
         })
         .collect();
-    grid(rows)
+    grid(&rows)
 }

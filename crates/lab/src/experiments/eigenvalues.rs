@@ -10,7 +10,7 @@ use super::{DELTA, REAL_RIDGE, SYNTHETIC_RIDGE};
 use crate::args::{Common, Eigenvalues};
 use crate::dataset::Dataset;
 use crate::figure::{Panel, Scale, Series, grid};
-use crate::methods::{Method, largest_bernoulli, registry};
+use crate::methods::{largest_bernoulli, registry};
 use crate::runner::{Task, run as run_tasks, write, write_json};
 use crate::seeds::Seed;
 use crate::statistics::quantile;
@@ -45,7 +45,7 @@ fn points(
     METHODS
         .iter()
         .filter_map(|name| chosen(name))
-        .map(|method: &Box<dyn Method>| {
+        .map(|method| {
             let solution = method.fit(&cell, privacy, ridge)?;
             Ok((smallest(&solution), distance(&solution.weights, truth)))
         })
@@ -124,7 +124,7 @@ fn report(figures: &[(String, Vec<Vec<Point>>)], common: &Common) -> Result<()> 
         });
     }
     write(&common.out.join("eigenvalues.csv"), &csv)?;
-    write(&common.out.join("eigenvalues.svg"), &grid(vec![panels])?)?;
+    write(&common.out.join("eigenvalues.svg"), &grid(&[panels])?)?;
     print!("{text}");
     if let Some(path) = &common.json {
         write_json(path, "eigenvalues", &results.into())?;

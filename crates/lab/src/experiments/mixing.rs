@@ -155,11 +155,11 @@ pub(crate) fn run(common: &Common) -> Result<()> {
     }
     write(&common.out.join("mixing.md"), &text)?;
     let per_row = panels.len().div_ceil(2);
-    let mut rows = Vec::new();
+    let mut rows: Vec<Vec<Panel>> = Vec::new();
     while !panels.is_empty() {
         rows.push(panels.drain(..per_row.min(panels.len())).collect());
     }
-    write(&common.out.join("mixing.svg"), &grid(rows)?)?;
+    write(&common.out.join("mixing.svg"), &grid(&rows)?)?;
     print!("{text}");
     if let Some(path) = &common.json {
         write_json(path, "mixing", &json_results.into())?;
