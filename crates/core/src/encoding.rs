@@ -249,6 +249,17 @@ mod tests {
         assert_eq!(half_step.encode(-0.0), 0);
     }
 
+    /// Where half the width is a rounding error of the middle, only the last clamp keeps values on the grid.
+    #[test]
+    fn bounds_next_to_each_other_stay_on_the_grid() {
+        for lo in [1.0_f64, 1e9, -3.0, 1e-300, 123.456] {
+            let bounds = Bounds::new(lo, lo.next_up()).unwrap();
+            for value in [lo, lo.next_up(), f64::MAX, f64::MIN, lo.next_down()] {
+                assert!((-Q..=Q).contains(&bounds.encode(value)), "{lo} {value}");
+            }
+        }
+    }
+
     #[test]
     fn unusable_bounds_are_refused() {
         for (lo, hi) in

@@ -24,7 +24,8 @@ CREATE TABLE budget (
     epsilon REAL NOT NULL,
     delta REAL NOT NULL,
     total TEXT NOT NULL,
-    created TEXT NOT NULL DEFAULT (datetime('now'))
+    created TEXT NOT NULL DEFAULT (datetime('now')),
+    checksum BLOB NOT NULL
 ) STRICT;
 CREATE TABLE session (
     id INTEGER PRIMARY KEY,
@@ -36,7 +37,8 @@ CREATE TABLE session (
     state TEXT NOT NULL CHECK (state IN ('reserved', 'spent', 'published', 'void')),
     content_hash TEXT,
     created TEXT NOT NULL DEFAULT (datetime('now')),
-    changed TEXT NOT NULL DEFAULT (datetime('now'))
+    changed TEXT NOT NULL DEFAULT (datetime('now')),
+    checksum BLOB NOT NULL
 ) STRICT;
 CREATE UNIQUE INDEX one_session ON session (budget, study_id, party) WHERE state <> 'void';
 CREATE TABLE stage (
@@ -129,6 +131,37 @@ pub struct Session {
     pub changed: String,
 }
 
+impl Session {
+    /// Over everything that counts, so that a changed digit is noticed.
+    fn checksum(&self) -> Vec<u8> {
+        checksum(&[
+            "session",
+            &self.table,
+            &self.study_id,
+            &self.study_name,
+            &self.party,
+            &self.charge.units().to_string(),
+            self.state.name(),
+            self.content_hash.as_deref().unwrap_or_default(),
+        ])
+    }
+}
+
+fn budget_checksum(table: &str, epsilon: f64, delta: f64, total: MuSquared) -> Vec<u8> {
+    let bits = |value: f64| value.to_bits().to_string();
+    checksum(&["budget", table, &bits(epsilon), &bits(delta), &total.units().to_string()])
+}
+
+/// SHA-256 over fields, each with its length.
+fn checksum(fields: &[&str]) -> Vec<u8> {
+    let mut hash = Sha256::new();
+    for field in fields {
+        hash.update((field.len() as u64).to_le_bytes());
+        hash.update(field);
+    }
+    hash.finalize().to_vec()
+}
+
 /// What a session is for.
 #[derive(Clone, Copy, Debug)]
 pub struct Purpose<'a> {
@@ -163,21 +196,20 @@ impl Ledger {
 
     /// Opens the ledger, making an empty one if there is none.
     pub fn open_or_create(path: &Path) -> Result<Self, Error> {
-        if path.exists() {
+        // An empty file is what an interrupted start leaves behind.
+        if std::fs::metadata(path).is_ok_and(|file| file.len() > 0) {
             return Self::open(path);
         }
-        create_private_folder(path)
+        create_folder(path)
             .map_err(|error| Error::LedgerWrite { path: path.to_owned(), detail: error.to_string() })?;
-        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
-            | OpenFlags::SQLITE_OPEN_CREATE
-            | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        create_private_file(path)
+            .map_err(|error| Error::LedgerWrite { path: path.to_owned(), detail: error.to_string() })?;
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let ledger = Self::connect(path, flags)?;
         let setup = format!(
             "BEGIN; {SCHEMA} PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {VERSION}; COMMIT;"
         );
         ledger.connection.execute_batch(&setup).map_err(|error| ledger.error(error))?;
-        make_private(path)
-            .map_err(|error| Error::LedgerWrite { path: path.to_owned(), detail: error.to_string() })?;
         Ok(ledger)
     }
 
@@ -224,12 +256,9 @@ impl Ledger {
 
     /// Whoever held a reservation is gone, since we hold the lock, and had drawn no noise.
     fn give_back_reservations(&self) -> Result<(), Error> {
-        self.connection
-            .execute(
-                "UPDATE session SET state = 'void', changed = datetime('now') WHERE state = 'reserved'",
-                [],
-            )
-            .map_err(|error| self.error(error))?;
+        for session in self.sessions()?.iter().filter(|session| session.state == State::Reserved) {
+            self.set_state(session, &[State::Reserved], State::Void, None)?;
+        }
         Ok(())
     }
 
@@ -250,8 +279,14 @@ impl Ledger {
         let total = Mu::analytic(epsilon, delta).map_err(potluck_release::Error::from)?.squared();
         self.connection
             .execute(
-                "INSERT INTO budget (name, epsilon, delta, total) VALUES (?1, ?2, ?3, ?4)",
-                params![table, epsilon.get(), delta.get(), total.units().to_string()],
+                "INSERT INTO budget (name, epsilon, delta, total, checksum) VALUES (?1, ?2, ?3, ?4, ?5)",
+                params![
+                    table,
+                    epsilon.get(),
+                    delta.get(),
+                    total.units().to_string(),
+                    budget_checksum(table, epsilon.get(), delta.get(), total)
+                ],
             )
             .map_err(|error| self.error(error))?;
         self.budget(table)?.ok_or_else(|| self.damaged("the budget just set is not there"))
@@ -266,24 +301,34 @@ impl Ledger {
     pub fn budgets(&self) -> Result<Vec<Budget>, Error> {
         let mut statement = self
             .connection
-            .prepare("SELECT name, epsilon, delta, total, created FROM budget ORDER BY name")
+            .prepare("SELECT name, epsilon, delta, total, created, checksum FROM budget ORDER BY name")
             .map_err(|error| self.error(error))?;
         let rows = statement
             .query_map([], |row| {
-                Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get::<_, String>(3)?, row.get(4)?))
+                Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?, row.get(5)?))
             })
             .map_err(|error| self.error(error))?;
         let mut budgets = Vec::new();
         let sessions = self.sessions()?;
         for row in rows {
-            let (table, epsilon, delta, total, created): (String, f64, f64, String, String) =
-                row.map_err(|error| self.error(error))?;
+            let (table, epsilon, delta, total, created, checksum): (
+                String,
+                f64,
+                f64,
+                String,
+                String,
+                Vec<u8>,
+            ) = row.map_err(|error| self.error(error))?;
+            let total = self.units(&total)?;
+            if checksum != budget_checksum(&table, epsilon, delta, total) {
+                return Err(self.damaged("a budget does not match its checksum"));
+            }
             let charges = sessions
                 .iter()
                 .filter(|session| session.table == table && session.state != State::Void)
                 .map(|session| session.charge);
             let spent = MuSquared::checked_sum(charges).ok_or_else(|| self.damaged("charges overflow"))?;
-            budgets.push(Budget { table, epsilon, delta, total: self.units(&total)?, spent, created });
+            budgets.push(Budget { table, epsilon, delta, total, spent, created });
         }
         Ok(budgets)
     }
@@ -313,7 +358,8 @@ impl Ledger {
         let mut statement = self
             .connection
             .prepare(
-                "SELECT id, budget, study_id, study_name, party, charge, state, content_hash, created, changed
+                "SELECT id, budget, study_id, study_name, party, charge, state, content_hash, created, changed,
+                        checksum
                  FROM session ORDER BY id",
             )
             .map_err(|error| self.error(error))?;
@@ -332,15 +378,18 @@ impl Ledger {
                     created: row.get(8)?,
                     changed: row.get(9)?,
                 };
-                Ok((session, charge, state))
+                Ok((session, charge, state, row.get::<_, Vec<u8>>(10)?))
             })
             .map_err(|error| self.error(error))?;
         let mut sessions = Vec::new();
         for row in rows {
-            let (mut session, charge, state) = row.map_err(|error| self.error(error))?;
+            let (mut session, charge, state, checksum) = row.map_err(|error| self.error(error))?;
             session.charge = self.units(&charge)?;
             session.state =
                 State::parse(&state).ok_or_else(|| self.damaged("a session has no known state"))?;
+            if checksum != session.checksum() {
+                return Err(self.damaged("a session does not match its checksum"));
+            }
             sessions.push(session);
         }
         Ok(sessions)
@@ -384,16 +433,29 @@ impl Ledger {
                 total: budget.total.to_f64(),
             });
         }
+        let session = Session {
+            id: 0,
+            table: table.to_owned(),
+            study_id: purpose.study_id.to_owned(),
+            study_name: purpose.study_name.to_owned(),
+            party: purpose.party.to_owned(),
+            charge,
+            state: State::Reserved,
+            content_hash: None,
+            created: String::new(),
+            changed: String::new(),
+        };
         self.connection
             .execute(
-                "INSERT INTO session (budget, study_id, study_name, party, charge, state)
-                 VALUES (?1, ?2, ?3, ?4, ?5, 'reserved')",
+                "INSERT INTO session (budget, study_id, study_name, party, charge, state, checksum)
+                 VALUES (?1, ?2, ?3, ?4, ?5, 'reserved', ?6)",
                 params![
                     table,
                     purpose.study_id,
                     purpose.study_name,
                     purpose.party,
-                    charge.units().to_string()
+                    charge.units().to_string(),
+                    session.checksum()
                 ],
             )
             .map_err(|error| self.error(error))?;
@@ -401,16 +463,24 @@ impl Ledger {
             .ok_or_else(|| self.damaged("the session just reserved is not there"))
     }
 
-    fn set_state(&mut self, session: &Session, from: &[State], to: State) -> Result<(), Error> {
+    fn set_state(
+        &self,
+        session: &Session,
+        from: &[State],
+        to: State,
+        content_hash: Option<&str>,
+    ) -> Result<(), Error> {
         let allowed: Vec<String> = from.iter().map(|state| format!("'{}'", state.name())).collect();
+        let next = Session { state: to, content_hash: content_hash.map(str::to_owned), ..session.clone() };
         let changed = self
             .connection
             .execute(
                 &format!(
-                    "UPDATE session SET state = ?1, changed = datetime('now') WHERE id = ?2 AND state IN ({})",
+                    "UPDATE session SET state = ?1, content_hash = ?2, checksum = ?3, changed = datetime('now')
+                     WHERE id = ?4 AND state IN ({})",
                     allowed.join(", ")
                 ),
-                params![to.name(), session.id],
+                params![to.name(), content_hash, next.checksum(), session.id],
             )
             .map_err(|error| self.error(error))?;
         if changed == 1 { Ok(()) } else { Err(self.damaged("a session is not in the expected state")) }
@@ -418,12 +488,12 @@ impl Ledger {
 
     /// Gives a reservation back: no noise has been drawn.
     pub fn give_back(&mut self, session: &Session) -> Result<(), Error> {
-        self.set_state(session, &[State::Reserved], State::Void)
+        self.set_state(session, &[State::Reserved], State::Void, None)
     }
 
     /// Makes the charge stand, before the first noise is drawn.
     pub fn spend(&mut self, session: &Session) -> Result<(), Error> {
-        self.set_state(session, &[State::Reserved, State::Spent], State::Spent)
+        self.set_state(session, &[State::Reserved, State::Spent], State::Spent, None)
     }
 
     /// Stores the noised integers of a stage for good. A stage is stored once.
@@ -490,11 +560,7 @@ impl Ledger {
 
     /// Records that the release with this content is out.
     pub fn publish(&mut self, session: &Session, content_hash: &str) -> Result<(), Error> {
-        self.set_state(session, &[State::Spent, State::Published], State::Published)?;
-        self.connection
-            .execute("UPDATE session SET content_hash = ?1 WHERE id = ?2", params![content_hash, session.id])
-            .map_err(|error| self.error(error))?;
-        Ok(())
+        self.set_state(session, &[State::Spent, State::Published], State::Published, Some(content_hash))
     }
 
     fn damaged(&self, detail: &str) -> Error {
@@ -525,20 +591,18 @@ fn sqlite_error(path: &Path, error: &rusqlite::Error) -> Error {
     }
 }
 
-fn create_private_folder(path: &Path) -> std::io::Result<()> {
+fn create_folder(path: &Path) -> std::io::Result<()> {
     match path.parent() {
         Some(folder) if folder != Path::new("") => std::fs::create_dir_all(folder),
         _ => Ok(()),
     }
 }
 
-#[cfg(unix)]
-fn make_private(path: &Path) -> std::io::Result<()> {
-    use std::os::unix::fs::PermissionsExt;
-    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))
-}
-
-#[cfg(not(unix))]
-fn make_private(_: &Path) -> std::io::Result<()> {
-    Ok(())
+/// An empty file that only its owner can read.
+fn create_private_file(path: &Path) -> std::io::Result<()> {
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true).create(true).truncate(false);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path).map(|_| ())
 }

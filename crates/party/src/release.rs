@@ -109,15 +109,16 @@ pub fn check_columns(job: &Job<'_>) -> Result<(), Error> {
 
 /// Releases a party's columns, with noise from the operating system's randomness.
 pub fn release(job: &Job<'_>, ledger: &mut Ledger, observer: &dyn Observer) -> Result<Published, Error> {
-    release_with(job, ledger, observer, &mut entropy::secure_rng()?)
+    release_with(job, ledger, observer, entropy::secure_rng)
 }
 
-/// Releases a party's columns, with noise from `rng`; for tests, which need to repeat it.
+/// Releases a party's columns, with noise from the generator that `seed` makes when the table has been read; for
+/// tests, which need to repeat it.
 pub fn release_with<R: CryptoRng>(
     job: &Job<'_>,
     ledger: &mut Ledger,
     observer: &dyn Observer,
-    rng: &mut R,
+    seed: impl FnOnce() -> Result<R, Error>,
 ) -> Result<Published, Error> {
     let definition = job.study.definition();
     definition.party(job.party)?;
@@ -140,7 +141,7 @@ pub fn release_with<R: CryptoRng>(
     let repeated = stored.is_some();
     let noised = match stored {
         Some(noised) => noised,
-        None => draw(job, ledger, &session, &stage, observer, rng)?,
+        None => draw(job, ledger, &session, &stage, observer, seed)?,
     };
     let release = Release::new(job.study, job.party, &noised, job.signing_key)?;
     publish(job, ledger, &session, &release, observer)?;
@@ -154,7 +155,7 @@ fn draw<R: CryptoRng>(
     session: &Session,
     stage: &dyn Stage,
     observer: &dyn Observer,
-    rng: &mut R,
+    seed: impl FnOnce() -> Result<R, Error>,
 ) -> Result<Vec<i64>, Error> {
     let sums = input(job).and_then(|input| input.sums(stage, &|done| observer.rows(done)));
     let sums = match sums {
@@ -167,9 +168,10 @@ fn draw<R: CryptoRng>(
         }
     };
     observer.step(Step::Summed);
+    let mut rng = seed()?;
     ledger.spend(session)?;
     observer.step(Step::Spent);
-    let noised = sums.noised(stage, rng);
+    let noised = sums.noised(stage, &mut rng);
     observer.step(Step::Noised);
     ledger.store_stage(session, 0, &noised)?;
     observer.step(Step::Stored);

@@ -114,6 +114,37 @@ fn changed_bytes_are_refused_or_change_nothing() {
     assert!(matches!(ledger.stored_stage(&session, 0), Err(Error::LedgerDamaged { .. })));
 }
 
+/// A digit of a charge or of a total that changes on the disk must not open the budget again.
+#[test]
+fn changed_charges_and_totals_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("ledger.sqlite");
+    let mut ledger = Ledger::open_or_create(&path).unwrap();
+    let budget = ledger.set_budget("people", epsilon(1.0), delta()).unwrap();
+    let session = ledger.reserve("people", purpose("a", Mu::from_numerator(123_456_789).unwrap())).unwrap();
+    ledger.spend(&session).unwrap();
+    drop(ledger);
+    let bytes = fs::read(&path).unwrap();
+    for number in [session.charge, budget.total] {
+        let text = number.units().to_string();
+        let at = bytes.windows(text.len()).position(|window| window == text.as_bytes()).unwrap();
+        let mut changed = bytes.clone();
+        changed[at] = if changed[at] == b'1' { b'2' } else { b'1' };
+        fs::write(&path, changed).unwrap();
+        let damaged = Ledger::open(&path).and_then(|ledger| ledger.budgets().map(|_| ()));
+        assert!(matches!(damaged, Err(Error::LedgerDamaged { .. })));
+    }
+}
+
+#[test]
+fn an_interrupted_start_is_taken_up() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("ledger.sqlite");
+    fs::write(&path, "").unwrap();
+    let mut ledger = Ledger::open_or_create(&path).unwrap();
+    ledger.set_budget("people", epsilon(1.0), delta()).unwrap();
+}
+
 #[test]
 fn the_table_is_chosen_only_where_there_is_no_doubt() {
     let folder = tempfile::tempdir().unwrap();

@@ -59,12 +59,15 @@ impl Columns {
         self.values.extend_from_slice(&other.values);
     }
 
+    /// The values of the column with this name.
+    pub fn column(&self, name: &str) -> Option<&[f64]> {
+        let at = self.names.iter().position(|candidate| candidate == name)?;
+        Some(&self.values[at])
+    }
+
     pub(crate) fn select(&self, names: &[String]) -> Option<Self> {
-        let column = |name: &String| {
-            let at = self.names.iter().position(|candidate| candidate == name)?;
-            Some(self.values[at].clone())
-        };
-        Some(Self::new(names.to_vec(), names.iter().map(column).collect::<Option<_>>()?))
+        let values = names.iter().map(|name| self.column(name).map(<[f64]>::to_vec));
+        Some(Self::new(names.to_vec(), values.collect::<Option<_>>()?))
     }
 
     /// SHA-256 over the logical content: length and text of the canonical manifest, then each column as
@@ -127,12 +130,17 @@ impl Columns {
             return Err(damaged(ParquetError::EOF(String::new())));
         }
         let metadata = builder.metadata().file_metadata().key_value_metadata();
-        let text = metadata
-            .and_then(|pairs| pairs.iter().find(|pair| pair.key == METADATA_KEY))
-            .and_then(|pair| pair.value.as_ref())
-            .ok_or_else(|| not_ours("it has no potluck manifest".to_owned()))?;
+        let pairs = metadata.map(Vec::as_slice).unwrap_or_default();
+        let mut texts = pairs.iter().filter(|pair| pair.key == METADATA_KEY).map(|pair| &pair.value);
+        let (Some(Some(text)), None) = (texts.next(), texts.next()) else {
+            return Err(not_ours("it does not have one potluck manifest".to_owned()));
+        };
         let manifest: Value = serde_json::from_str(text)
             .map_err(|_| Error::tampered(path, "the manifest is not valid JSON"))?;
+        // A key that stands twice would say one thing to us and another to other readers.
+        if canonical::json(&manifest) != text.as_bytes() {
+            return Err(Error::tampered(path, "the manifest is not in canonical form"));
+        }
         match manifest["potluck"].as_str() {
             Some(found) if found == kind => {}
             Some(found) => return Err(not_ours(format!("it is a {found}"))),

@@ -111,7 +111,12 @@ impl PublicDataset {
         let (study, record): (Study, DatasetRecord) = split_manifest(&mut manifest, path)?;
         let mut names = Vec::new();
         let mut signers = Vec::new();
+        // In the study's order and each at most once, so that a column's place tells what it is.
+        let mut parties = study.definition().parties().iter();
         for release in &record.releases {
+            if !parties.any(|party| party.name() == release.party) {
+                return Err(Error::tampered(path, "its releases are not in the study's order of parties"));
+            }
             let own = study.definition().party(&release.party)?.encoded_names();
             let part = columns
                 .select(&own)

@@ -38,16 +38,19 @@ impl PendingFile {
     /// Writes and syncs the bytes under the temporary name.
     pub fn write(path: &Path, bytes: &[u8], existing: Existing, audience: Audience) -> Result<Self, Error> {
         check_writable(path, existing)?;
-        let mut name = OsString::from(".");
-        name.push(path.file_name().unwrap_or_default());
-        name.push(".partial");
-        let temporary = path.with_file_name(name);
-        let pending = Self { temporary, path: path.to_owned() };
+        let pending = Self::new(path);
         pending.fill(bytes, audience).map_err(|error| {
             pending.discard();
             Error::write(path, error)
         })?;
         Ok(pending)
+    }
+
+    fn new(path: &Path) -> Self {
+        let mut name = OsString::from(".");
+        name.push(path.file_name().unwrap_or_default());
+        name.push(".partial");
+        Self { temporary: path.with_file_name(name), path: path.to_owned() }
     }
 
     fn fill(&self, bytes: &[u8], audience: Audience) -> io::Result<()> {
@@ -91,7 +94,10 @@ pub fn check_writable(path: &Path, existing: Existing) -> Result<(), Error> {
         let missing = io::Error::new(io::ErrorKind::NotFound, "its folder does not exist");
         return Err(Error::write(path, missing));
     }
-    Ok(())
+    let trial = PendingFile::new(path);
+    let tried = trial.fill(&[], Audience::Owner).map_err(|error| Error::write(path, error));
+    trial.discard();
+    tried
 }
 
 /// Writes a whole file: complete on disk first, then under its name.

@@ -198,9 +198,12 @@ pub fn fit(dataset: &PublicDataset, regression: &Regression) -> Result<Model, Er
     let label = label_position(&encoded, &regression.label)?;
     let features = feature_positions(&encoded, label, regression.features.as_deref())?;
 
-    let columns: Vec<&[f64]> = dataset.columns().values().iter().map(Vec::as_slice).collect();
+    let mut columns = Vec::with_capacity(encoded.len());
     let mut noise = Vec::with_capacity(encoded.len());
     for column in &encoded {
+        let name = column.term.name();
+        let values = dataset.columns().column(&name);
+        columns.push(values.ok_or_else(|| Error::UnknownColumn { column: name, known: String::new() })?);
         noise.push(study.mixed_rows(column.party.name())?.noise());
     }
     let released = Released::new(&columns, &noise, study.definition().rows())?;

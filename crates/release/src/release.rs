@@ -61,7 +61,7 @@ impl ReleaseRecord {
                 sigma: mixed.sigma,
                 scale: mixed.scale(),
             }],
-            statement: statement::of_party(study, party)?,
+            statement: statement::of_release(study, party)?,
             software: SOFTWARE.to_owned(),
             content_hash: String::new(),
             signature: None,
@@ -93,6 +93,9 @@ impl ReleaseRecord {
         let expected = Self::expected(study, &self.party)?;
         if self.columns != expected.columns || columns.names() != expected.columns {
             return Err(Error::tampered(path, "its columns are not those of the study"));
+        }
+        if self.software == expected.software && self.statement != expected.statement {
+            return Err(Error::tampered(path, "its privacy statement is not that of the study"));
         }
         if self.stages != expected.stages {
             return Err(Error::tampered(path, "its noise or row norm is not that of the study"));
@@ -221,4 +224,122 @@ pub(crate) fn split_manifest<T: serde::de::DeserializeOwned>(
     let record = T::deserialize(&*manifest)
         .map_err(|error| Error::tampered(path, format!("the manifest is not complete: {error}")))?;
     Ok((study, record))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use potluck_core::mixing::MixingKey;
+    use zeroize::Zeroizing;
+
+    use super::*;
+    use crate::dataset::{Completeness, PublicDataset};
+    use crate::study::Draft;
+
+    const STUDY: &str = "format = 1\n[study]\nname = \"t\"\nrows = 50\nid = \"integer\"\nk = 4\n[privacy]\nepsilon = 1.0\ndelta = 1e-5\n[[party]]\nname = \"north\"\n[[party.column]]\nname = \"age\"\nlo = 0\nhi = 100\n[[party]]\nname = \"south\"\n[[party.column]]\nname = \"pressure\"\nlo = 0\nhi = 200\n";
+
+    fn study() -> Study {
+        Draft::parse(STUDY).unwrap().seal(MixingKey::new([1; 32])).unwrap()
+    }
+
+    fn key() -> SigningKey {
+        SigningKey::from_seed(&Zeroizing::new([9; 32]))
+    }
+
+    fn release(party: &str) -> Release {
+        Release::new(&study(), party, &[5, -7, 100_000, 3], Some(&key())).unwrap()
+    }
+
+    /// Reads bytes back as a file.
+    fn read<T>(bytes: &[u8], read: impl Fn(&Path) -> Result<T, Error>) -> Result<T, Error> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.parquet");
+        fs::write(&path, bytes).unwrap();
+        read(&path)
+    }
+
+    #[track_caller]
+    fn refused<T>(result: Result<T, Error>, word: &str) {
+        let error = result.err().expect("it was accepted").to_string();
+        assert!(error.contains(word), "{error}");
+    }
+
+    #[test]
+    fn a_release_comes_back_as_it_was() {
+        let release = release("north");
+        let back = read(&release.to_bytes(), Release::read).unwrap();
+        assert_eq!(back.content_hash(), release.content_hash());
+        assert_eq!(back.columns(), release.columns());
+        assert_eq!(back.signer(), Some(&key().public()));
+        assert_eq!(release.to_bytes(), back.to_bytes());
+    }
+
+    /// Whoever forges an unsigned release can make its hash right; what it says must still follow from the study.
+    #[test]
+    fn forged_records_are_refused_though_their_hash_is_right() {
+        type Forgery = fn(&mut ReleaseRecord, &mut Columns);
+        let forgeries: [(&str, Forgery); 5] = [
+            ("noise", |record, _| record.stages[0].sigma = 1),
+            ("noise", |record, _| record.stages[0].share = 5),
+            ("statement", |record, _| record.statement = vec!["ε = 0.0001".to_owned()]),
+            ("columns", |record, _| record.columns = vec!["years".to_owned()]),
+            ("noise units", |_, columns| {
+                *columns = Columns::new(columns.names().to_vec(), vec![vec![0.1, 0.2, 0.3, 0.4]]);
+            }),
+        ];
+        for (word, forge) in forgeries {
+            let Release { study, mut record, mut columns, .. } = release("north");
+            record.signature = None;
+            forge(&mut record, &mut columns);
+            record.content_hash = hex::encode(columns.content_hash(&record.manifest(&study, false)));
+            refused(read(&columns.to_parquet(&record.manifest(&study, true)), Release::read), word);
+        }
+    }
+
+    #[test]
+    fn changed_values_hashes_and_signatures_are_refused() {
+        let Release { study, record, columns, .. } = release("north");
+        let other = Release::new(&study, "north", &[5, -7, 100_001, 3], None).unwrap();
+        refused(read(&other.columns.to_parquet(&record.manifest(&study, true)), Release::read), "hash");
+
+        let mut manifest = record.manifest(&study, true);
+        let flip = |text: &str| {
+            let digit = if text.starts_with('0') { "1" } else { "0" };
+            format!("{digit}{}", &text[1..])
+        };
+        for field in ["signature", "public_key"] {
+            let mut forged = manifest.clone();
+            let text = flip(forged["signature"][field].as_str().unwrap());
+            forged["signature"][field] = text.into();
+            refused(read(&columns.to_parquet(&forged), Release::read), "signature");
+        }
+        manifest["study_id"] = flip(manifest["study_id"].as_str().unwrap()).into();
+        refused(read(&columns.to_parquet(&manifest), Release::read), "id");
+    }
+
+    #[test]
+    fn datasets_keep_each_column_in_its_place() {
+        let study = study();
+        let (north, south) = (release("north"), release("south"));
+        let dataset =
+            PublicDataset::join(&study, &[south.clone(), north.clone()], Completeness::All).unwrap();
+        assert_eq!(dataset.columns().names(), ["age", "pressure"]);
+        // The same file with the parties exchanged, or one of them twice, and the hash made right.
+        let forge = |releases: [&Release; 2]| {
+            let mut columns = Columns::new(Vec::new(), Vec::new());
+            releases.iter().for_each(|release| columns.extend(&release.columns));
+            let records: Vec<Value> =
+                releases.iter().map(|release| serde_json::to_value(&release.record).unwrap()).collect();
+            let mut manifest = serde_json::json!({
+                "potluck": "dataset", "format": FORMAT, "study_id": study.id(), "study": study.to_json(),
+                "releases": records, "software": SOFTWARE,
+            });
+            manifest["content_hash"] = hex::encode(columns.content_hash(&manifest)).into();
+            read(&columns.to_parquet(&manifest), PublicDataset::read)
+        };
+        forge([&north, &south]).unwrap();
+        refused(forge([&south, &north]), "order");
+        refused(forge([&north, &north]), "order");
+    }
 }

@@ -78,7 +78,10 @@ pub fn rounded_up(value: f64) -> f64 {
 pub fn of_party(study: &Study, party: &str) -> Result<Vec<String>, Error> {
     let definition = study.definition();
     let columns = definition.party(party)?.columns();
-    let names: Vec<_> = columns.iter().map(crate::study::Column::name).collect();
+    let mut names: Vec<String> = columns.iter().take(8).map(|column| column.name().to_owned()).collect();
+    if columns.len() > names.len() {
+        names.push(format!("{} more", columns.len() - names.len()));
+    }
     let guarantee = Guarantee::of_party(study);
     let neighbour = match definition.id_kind() {
         IdKind::Row => "the values in one row",
@@ -101,25 +104,36 @@ pub fn of_party(study: &Study, party: &str) -> Result<Vec<String>, Error> {
     ])
 }
 
+/// What the release of `party` promises, alone and together with those of the other parties of the study.
+pub fn of_release(study: &Study, party: &str) -> Result<Vec<String>, Error> {
+    Ok([of_party(study, party)?, joint(study, study.definition().parties().len())].concat())
+}
+
 /// What the releases of `parties` parties promise together.
 pub fn joint(study: &Study, parties: usize) -> Vec<String> {
     let guarantee = Guarantee::joint(study, parties);
-    if parties == 1 {
-        return vec![format!(
-            "There is one release, so the joint guarantee is its own: {}.",
-            guarantee.in_numbers()
-        )];
+    let all = study.definition().parties().len();
+    let mut sentences = if parties == 1 {
+        vec![format!("The joint guarantee of one release is its own: {}.", guarantee.in_numbers())]
+    } else {
+        vec![
+            format!(
+                "A person whose rows are in all {parties} releases has the joint guarantee {}: the releases together reveal more than each alone.",
+                guarantee.in_numbers()
+            ),
+            format!(
+                "At a false alarm in 5 cases of 100, the person's presence with true values is noticed in at most {:.2} cases of 100.",
+                guarantee.detection * 100.0
+            ),
+        ]
+    };
+    if parties < all {
+        sentences.push(format!(
+            "The study has {all} parties; a person in the releases of all of them has {}.",
+            Guarantee::joint(study, all).in_numbers()
+        ));
     }
-    vec![
-        format!(
-            "A person whose rows are in all {parties} releases has the joint guarantee {}: the releases together reveal more than each alone.",
-            guarantee.in_numbers()
-        ),
-        format!(
-            "At a false alarm in 5 cases of 100, the person's presence with true values is noticed in at most {:.2} cases of 100.",
-            guarantee.detection * 100.0
-        ),
-    ]
+    sentences
 }
 
 #[cfg(test)]

@@ -169,8 +169,10 @@ fn estimand(model: &Model) -> Markup {
         @if attenuated {
             " Noise pulls them towards 0, most where its share is largest: a feature that is uncorrelated with the others keeps 1 minus its noise share of its coefficient. The intervals are about these attenuated values and need not cover those of the study itself."
         }
-        @if model.ridge > 0.0 {
-            " A ridge of " (numbers::significant(model.ridge, 6)) " shrinks them a little."
+        @let shrinkage = model.ridge / model.diagnostics.smallest_absolute_eigenvalue;
+        @if shrinkage > 0.01 {
+            " A ridge of " (numbers::significant(model.ridge, 6)) " shrinks them, by up to "
+            (numbers::percent(shrinkage.min(1.0))) ": the intervals do not show that."
         }
         " They describe what goes together in these people, not what causes what."
     }

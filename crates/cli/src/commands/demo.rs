@@ -139,7 +139,7 @@ pub(super) fn run(arguments: &Demo, settings: &Settings<'_>) -> Result<()> {
         })
         .collect();
     let value = json!({
-        "folder": folder,
+        "folder": folder.display().to_string(),
         "study_id": study.id(),
         "coefficients": coefficients,
         "per_party": { "epsilon": each.epsilon, "delta": each.delta, "mu": each.mu },

@@ -9,13 +9,14 @@ use potluck_release::fit::{Regression, fit};
 use potluck_release::model::Estimate;
 use potluck_release::{Error, Model, PublicDataset};
 
-use super::Settings;
+use super::{Settings, refuse_same_file};
 use crate::args::Fit;
 use crate::exit::WrongUsage;
 use crate::output::{number, table};
 
 pub(super) fn run(arguments: &Fit, settings: &Settings<'_>) -> Result<()> {
     for path in [&arguments.report, &arguments.out].into_iter().flatten() {
+        refuse_same_file(path, &[&arguments.dataset])?;
         check_writable(path, settings.existing)?;
     }
     if arguments.report.is_some() && arguments.report == arguments.out {
@@ -63,7 +64,7 @@ pub(super) fn to_text(model: &Model) -> String {
             number(coefficient.value.estimate),
             number(coefficient.value.standard_error),
             interval(&coefficient.value),
-            format!("{:.0}%", 100.0 * coefficient.noise_share),
+            format!("{:.0}%", 100.0 * coefficient.noise_share.min(1.0)),
         ]);
     }
     rows.push(vec![

@@ -1,15 +1,20 @@
 //! `potluck join`.
 
+use std::path::{Path, PathBuf};
+
 use anyhow::Result;
 use potluck_release::dataset::Completeness;
 use potluck_release::statement::Guarantee;
 use potluck_release::{PublicDataset, Release, Study};
 use serde_json::json;
 
-use super::Settings;
+use super::{Settings, refuse_same_file};
 use crate::args::Join;
 
 pub(super) fn run(arguments: &Join, settings: &Settings<'_>) -> Result<()> {
+    let inputs: Vec<&Path> =
+        std::iter::once(&arguments.study).chain(&arguments.releases).map(PathBuf::as_path).collect();
+    refuse_same_file(&arguments.out, &inputs)?;
     let study = Study::load(&arguments.study)?;
     let releases =
         arguments.releases.iter().map(|path| Release::read(path)).collect::<Result<Vec<_>, _>>()?;
@@ -19,7 +24,7 @@ pub(super) fn run(arguments: &Join, settings: &Settings<'_>) -> Result<()> {
     let parties: Vec<&str> = dataset.parties().map(|(party, _)| party).collect();
     let joint = Guarantee::joint(&study, parties.len());
     let value = json!({
-        "dataset": arguments.out,
+        "dataset": arguments.out.display().to_string(),
         "content_hash": dataset.content_hash(),
         "study_id": study.id(),
         "parties": parties,

@@ -15,7 +15,7 @@ pub(super) fn run(command: &KeyCommand, settings: &Settings<'_>) -> Result<()> {
     key.save(out, settings.existing)?;
     let public = beside(out);
     key.public().save(&public, settings.existing)?;
-    let value = json!({ "private": out, "public": public, "public_key": key.public().to_string() });
+    let value = json!({ "private": out.display().to_string(), "public": public.display().to_string(), "public_key": key.public().to_string() });
     settings.printer.result(&value, || {
         format!(
             "private key: {} (keep it secret)\npublic key:  {} (give it to whoever verifies)\n{}\n",

@@ -10,7 +10,7 @@ use potluck_release::signing::SigningKey;
 use potluck_release::{Study, statement};
 use serde_json::json;
 
-use super::Settings;
+use super::{Settings, refuse_same_file};
 use crate::args::{LedgerArguments, Release};
 use crate::exit::WrongUsage;
 
@@ -21,10 +21,13 @@ pub(super) fn run(arguments: &Release, settings: &Settings<'_>) -> Result<()> {
     }
     let study = Study::load(&arguments.table.study)?;
     let party = arguments.table.party.as_str();
-    let parties = study.definition().parties().len();
-    let statement = [statement::of_party(&study, party)?, statement::joint(&study, parties)].concat();
+    let statement = statement::of_release(&study, party)?;
+    let ledger_path = ledger_path(&arguments.ledger)?;
+    let mut inputs = vec![arguments.table.study.as_path(), &arguments.table.data, &ledger_path];
+    inputs.extend(arguments.signing_key.as_deref());
+    refuse_same_file(&arguments.out, &inputs)?;
     let signing_key = arguments.signing_key.as_deref().map(SigningKey::load).transpose()?;
-    let mut ledger = Ledger::open(&ledger_path(&arguments.ledger)?)?;
+    let mut ledger = Ledger::open(&ledger_path)?;
     let budget = ledger.choose_table(arguments.budget.as_deref())?;
     let table = Table::open(&arguments.table.data, &settings.tmp)?;
 
@@ -43,6 +46,7 @@ pub(super) fn run(arguments: &Release, settings: &Settings<'_>) -> Result<()> {
     };
     if ledger.session(&budget, study.id(), party)?.is_none() {
         check_columns(&job)?;
+        settings.printer.note(&format!("Study {:?}, id {}", study.definition().name(), study.id()));
         for sentence in &statement {
             settings.printer.note(sentence);
         }
@@ -62,7 +66,7 @@ pub(super) fn run(arguments: &Release, settings: &Settings<'_>) -> Result<()> {
     let left = ledger.budget(&budget)?.map(|budget| (budget.left(), budget.total));
     let release = &published.release;
     let value = json!({
-        "release": arguments.out,
+        "release": arguments.out.display().to_string(),
         "content_hash": release.content_hash(),
         "study_id": study.id(),
         "party": party,

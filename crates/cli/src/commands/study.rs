@@ -12,6 +12,7 @@ use serde_json::json;
 
 use super::Settings;
 use crate::args::{StudyCommand, StudyNew};
+use crate::exit::WrongUsage;
 use crate::output::counted;
 
 pub(super) fn run(command: &StudyCommand, settings: &Settings<'_>) -> Result<()> {
@@ -54,6 +55,14 @@ delta = {delta:?}
         let stem = path.file_stem().unwrap_or_default().to_string_lossy();
         let name = party_name(stem.split('.').next().unwrap_or_default());
         let columns = table.column_names()?;
+        if columns.iter().any(|name| name.trim().is_empty() || name.trim().parse::<f64>().is_ok()) {
+            // The study is public, so no value may get into it.
+            let message = format!(
+                "the first line of {} does not look like column names; add a header line",
+                path.display()
+            );
+            return Err(WrongUsage(message).into());
+        }
         if !columns.contains(&arguments.id) {
             settings.printer.note(&format!(
                 "{}: no column is called {:?}; if one holds ids, remove it from the study or name it with --id",
@@ -151,7 +160,7 @@ fn seal(path: &Path, out: Option<&Path>, settings: &Settings<'_>) -> Result<()> 
         None => write_file(path, text.as_bytes(), Existing::Replace, Audience::Public)?,
     }
     let out = out.unwrap_or(path);
-    let value = json!({ "study": out, "id": study.id(), "k": study.seal().k(), "mu": study.mu().to_f64() });
+    let value = json!({ "study": out.display().to_string(), "id": study.id(), "k": study.seal().k(), "mu": study.mu().to_f64() });
     settings.printer.result(&value, || {
         format!(
             "sealed {}\nid {}\nGive this file to every party; the id must be the same everywhere.\n",

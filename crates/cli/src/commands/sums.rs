@@ -28,7 +28,7 @@ pub(super) fn run(arguments: &Sums, settings: &Settings<'_>) -> Result<()> {
         &|done| progress.set(done),
     )?;
     drop(progress);
-    settings.printer.result(&json!({ "sums": path }), || {
+    settings.printer.result(&json!({ "sums": path.display().to_string() }), || {
         format!("exact sums in {}: private, never publish them\n", path.display())
     })
 }

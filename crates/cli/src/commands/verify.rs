@@ -73,7 +73,9 @@ pub(super) fn run(arguments: &Verify, settings: &Settings<'_>) -> Result<()> {
             lines.push_str(&format!("; {}", words.join("; ")));
         }
         lines.push('\n');
-        reports.push(json!({ "file": path, "kind": kind, "study_id": id, "signers": signed }));
+        reports.push(
+            json!({ "file": path.display().to_string(), "kind": kind, "study_id": id, "signers": signed }),
+        );
     }
     if let Some(party) = keys.keys().find(|party| !seen.contains(party)) {
         return Err(

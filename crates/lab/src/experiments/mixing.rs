@@ -139,7 +139,7 @@ pub(crate) fn run(common: &Common) -> Result<()> {
                 if case.epsilon.is_some() { "" } else { ", no noise" }
             ),
             x_axis: "‖ŵ−w*‖".to_owned(),
-            x_scale: Scale::Log,
+            x_scale: Scale::Linear,
             y_scale: Scale::Linear,
             y_range: Some((0.0, 1.0)),
             series: vec![
@@ -154,7 +154,7 @@ pub(crate) fn run(common: &Common) -> Result<()> {
         }));
     }
     write(&common.out.join("mixing.md"), &text)?;
-    let per_row = panels.len().div_ceil(2);
+    let per_row = 4;
     let mut rows: Vec<Vec<Panel>> = Vec::new();
     while !panels.is_empty() {
         rows.push(panels.drain(..per_row.min(panels.len())).collect());

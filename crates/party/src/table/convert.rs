@@ -288,7 +288,7 @@ fn is_plain_integer(text: &str) -> bool {
     let padded = digits.len() > 1 && digits.starts_with('0');
     let negative_zero = text.starts_with('-') && digits == "0";
     !digits.is_empty()
-        && digits.len() <= 19
+        && (text.parse::<u64>().is_ok() || text.parse::<i64>().is_ok())
         && digits.bytes().all(|digit| digit.is_ascii_digit())
         && !padded
         && !negative_zero
@@ -324,10 +324,10 @@ mod tests {
 
     #[test]
     fn plain_integers() {
-        for good in ["0", "7", "-12", "9223372036854775807"] {
+        for good in ["0", "7", "-12", "9223372036854775807", "18446744073709551615"] {
             assert!(is_plain_integer(good), "{good}");
         }
-        for bad in ["", "-", "007", "+7", "7.0", "1e3", " 7", "-0", "٧"] {
+        for bad in ["18446744073709551616", "", "-", "007", "+7", "7.0", "1e3", " 7", "-0", "٧"] {
             assert!(!is_plain_integer(bad), "{bad}");
         }
     }

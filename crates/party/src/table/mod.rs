@@ -8,6 +8,7 @@ pub(crate) mod convert;
 use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -233,7 +234,7 @@ impl Table {
                 Batches {
                     text: false,
                     next: Box::new(
-                        reader.map(move |batch| {
+                        Guarded(reader).map(move |batch| {
                             batch.and_then(|batch| batch.project(&order)).map_err(&damaged)
                         }),
                     ),
@@ -247,7 +248,7 @@ impl Table {
                 Batches {
                     text: false,
                     next: Box::new(
-                        reader.map(move |batch| {
+                        Guarded(reader).map(move |batch| {
                             batch.and_then(|batch| batch.project(&order)).map_err(&damaged)
                         }),
                     ),
@@ -278,6 +279,18 @@ impl Table {
             Format::ArrowFile => Box::new(FileReader::try_new(file, projection).map_err(|_| self.damaged())?),
             _ => Box::new(StreamReader::try_new(file, projection).map_err(|_| self.damaged())?),
         })
+    }
+}
+
+/// A decoder that asserts what it should check: a panic on a damaged file becomes an error.
+struct Guarded<I>(I);
+
+impl<I: Iterator<Item = Result<RecordBatch, ArrowError>>> Iterator for Guarded<I> {
+    type Item = Result<RecordBatch, ArrowError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        catch_unwind(AssertUnwindSafe(|| self.0.next()))
+            .unwrap_or_else(|_| Some(Err(ArrowError::ParquetError(String::new()))))
     }
 }
 

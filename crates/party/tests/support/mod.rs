@@ -118,13 +118,14 @@ pub fn release(study: &Study, table: &Table, threads: usize, seed: u64) -> Resul
     let folder = tempfile::tempdir().unwrap();
     let mut ledger = new_ledger(folder.path());
     let out = folder.path().join("out.parquet");
-    let mut rng = ChaCha20Rng::seed_from_u64(seed);
     let job = job(study, table, &out, threads);
-    release_with(&job, &mut ledger, &() as &dyn Observer, &mut rng).map(|published| {
-        let read = Release::read(&out).unwrap();
-        assert_eq!(read.content_hash(), published.release.content_hash());
-        read
-    })
+    release_with(&job, &mut ledger, &() as &dyn Observer, || Ok(ChaCha20Rng::seed_from_u64(seed))).map(
+        |published| {
+            let read = Release::read(&out).unwrap();
+            assert_eq!(read.content_hash(), published.release.content_hash());
+            read
+        },
+    )
 }
 
 /// The noised integers that a release publishes, row by row.

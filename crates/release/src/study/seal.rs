@@ -13,6 +13,9 @@ use crate::Error;
 /// Name of the noise scale of the mixed rows.
 pub const MIXED: &str = "mixed";
 
+/// Most sums that a party may have to hold: 8 GiB.
+const MOST_SUMS: u128 = 1 << 30;
+
 /// The sealed numbers of a study.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Seal {
@@ -45,6 +48,12 @@ impl Seal {
         let k = mixed_row_count(definition, mu);
         let parties = definition.parties().iter().map(|party| {
             let ball = definition.ball(party)?;
+            if u128::from(k) * party.width() as u128 > MOST_SUMS {
+                return Err(Error::study(
+                    format!("party {:?}", party.name()),
+                    "k released rows of its columns are too many to hold in memory; choose a smaller k, or fewer columns",
+                ));
+            }
             let weight = definition.mixing().column_norm_squared(k);
             let sensitivity_squared = 4 * u128::from(ball.norm_squared()) * u128::from(weight);
             let sigma = sigma_for(mu, Share::WHOLE, (sensitivity_squared, 1))?;
