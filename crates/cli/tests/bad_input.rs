@@ -223,17 +223,8 @@ fn a_sealed_study_is_not_sealed_again() {
 fn parties_and_files_that_do_not_exist() {
     let place = Workplace::new();
     let release = |party, data, study| {
-        place.run(&[
-            "release",
-            study,
-            "--party",
-            party,
-            "--data",
-            data,
-            "--out",
-            "north.release.parquet",
-            "--yes",
-        ])
+        place
+            .line(&format!("release {study} --party {party} --data {data} --out north.release.parquet --yes"))
     };
     release("west", "north.csv", "study.toml").refused(3, &["\"west\"", "north, south"]);
     release("north", "nowhere.csv", "study.toml").refused(3, &["nowhere.csv", "exists"]);
@@ -247,19 +238,8 @@ fn parties_and_files_that_do_not_exist() {
 fn outputs_that_cannot_be_written() {
     let place = Workplace::new();
     place.write("there.parquet", "something of mine");
-    let out = |out| {
-        place.run(&[
-            "release",
-            "study.toml",
-            "--party",
-            "north",
-            "--data",
-            "north.csv",
-            "--yes",
-            "--out",
-            out,
-        ])
-    };
+    let out =
+        |out| place.line(&format!("release study.toml --party north --data north.csv --yes --out {out}"));
     out("there.parquet").refused(3, &["there.parquet", "--force"]);
     assert_eq!(place.read("there.parquet"), "something of mine");
     out("no/such/folder/x.parquet").refused(3, &["folder does not exist"]);
@@ -271,18 +251,7 @@ fn outputs_that_cannot_be_written() {
     for input in ["study.toml", "north.csv", "ledger.sqlite"] {
         let before = fs::read(place.path(input)).unwrap();
         place
-            .run(&[
-                "release",
-                "study.toml",
-                "--party",
-                "north",
-                "--data",
-                "north.csv",
-                "--yes",
-                "--force",
-                "--out",
-                input,
-            ])
+            .line(&format!("release study.toml --party north --data north.csv --yes --force --out {input}"))
             .refused(2, &[input, "overwritten"]);
         assert!(fs::read(place.path(input)).unwrap() == before, "{input}");
     }
@@ -432,38 +401,14 @@ fn regressions_that_cannot_be() {
     let place = Workplace::new();
     place.release_north(&[]).ok();
     place
-        .run(&[
-            "release",
-            "study.toml",
-            "--party",
-            "south",
-            "--data",
-            "south.csv",
-            "--out",
-            "s.parquet",
-            "--yes",
-            "--ledger",
-            "s.sqlite",
-        ])
+        .line("release study.toml --party south --data south.csv --out s.parquet --yes --ledger s.sqlite")
         .refused(4, &["no ledger"]);
     place
         .run(&["ledger", "init", "--ledger", "s.sqlite", "--table", "t", "--epsilon", "1", "--delta", "1e-5"])
         .ok();
     place.write("south.csv", south_csv());
     place
-        .run(&[
-            "release",
-            "study.toml",
-            "--party",
-            "south",
-            "--data",
-            "south.csv",
-            "--out",
-            "s.parquet",
-            "--yes",
-            "--ledger",
-            "s.sqlite",
-        ])
+        .line("release study.toml --party south --data south.csv --out s.parquet --yes --ledger s.sqlite")
         .ok();
     place.run(&["join", "study.toml", "s.parquet", "north.release.parquet", "--out", "public.parquet"]).ok();
     let fit = |arguments: &[&str]| {
@@ -499,16 +444,7 @@ fn wrong_usage() {
         .refused(2, &["--yes"]);
     // Nobody is there to agree.
     place
-        .run(&[
-            "release",
-            "study.toml",
-            "--party",
-            "north",
-            "--data",
-            "north.csv",
-            "--out",
-            "north.release.parquet",
-        ])
+        .line("release study.toml --party north --data north.csv --out north.release.parquet")
         .refused(2, &["--yes"]);
     place.assert_untouched();
 }

@@ -80,37 +80,9 @@ fn the_same_by_hand_gives_the_same_kind_of_result() {
         let data = format!("demo/private/{party}.csv");
         let key = format!("{party}.key");
         place.run(&["key", "new", "--out", &key]).ok();
-        place
-            .run(&[
-                "ledger",
-                "init",
-                "--ledger",
-                &ledger,
-                "--table",
-                "patients",
-                "--epsilon",
-                "1",
-                "--delta",
-                "1e-6",
-            ])
-            .ok();
+        place.line(&format!("ledger init --ledger {ledger} --table patients --epsilon 1 --delta 1e-6")).ok();
         let released = place
-            .run(&[
-                "release",
-                "study.toml",
-                "--party",
-                party,
-                "--data",
-                &data,
-                "--ledger",
-                &ledger,
-                "--out",
-                &out,
-                "--signing-key",
-                &key,
-                "--yes",
-                "--json",
-            ])
+            .line(&format!("release study.toml --party {party} --data {data} --ledger {ledger} --out {out} --signing-key {key} --yes --json"))
             .json();
         assert_eq!(released["repeated"], false);
         assert_eq!(released["budget_left"], 0.0);
@@ -127,19 +99,8 @@ fn the_same_by_hand_gives_the_same_kind_of_result() {
     let verified = place.run(&verify).ok().stdout;
     assert_eq!(verified.matches("signed with the key given").count(), 3, "{verified}");
 
-    let model = place
-        .run(&[
-            "fit",
-            "public.parquet",
-            "--label",
-            "pressure",
-            "--out",
-            "model.json",
-            "--report",
-            "report.html",
-            "--json",
-        ])
-        .json();
+    let model =
+        place.line("fit public.parquet --label pressure --out model.json --report report.html --json").json();
     assert_eq!(serde_json::from_str::<Value>(&place.read("model.json")).unwrap(), model);
     for (coefficient, of_demo) in
         model["coefficients"].as_array().unwrap().iter().zip(demo["coefficients"].as_array().unwrap())
@@ -220,49 +181,13 @@ fn methods_mixings_and_learners_work_end_to_end() {
             let ledger = format!("{party}.sqlite");
             let data = format!("demo/private/{party}.csv");
             let out = format!("{party}.parquet");
-            place
-                .run(&[
-                    "ledger",
-                    "init",
-                    "--ledger",
-                    &ledger,
-                    "--table",
-                    "t",
-                    "--epsilon",
-                    "1",
-                    "--delta",
-                    "1e-6",
-                ])
-                .ok();
+            place.line(&format!("ledger init --ledger {ledger} --table t --epsilon 1 --delta 1e-6")).ok();
             // With `id = "row"` the ids are just another column.
             place
-                .run(&[
-                    "release",
-                    "study.toml",
-                    "--party",
-                    party,
-                    "--data",
-                    &data,
-                    "--ledger",
-                    &ledger,
-                    "--out",
-                    &out,
-                    "--ignore-extra",
-                    "--yes",
-                ])
+                .line(&format!("release study.toml --party {party} --data {data} --ledger {ledger} --out {out} --ignore-extra --yes"))
                 .ok();
         }
-        place
-            .run(&[
-                "join",
-                "study.toml",
-                "north.parquet",
-                "south.parquet",
-                "registry.parquet",
-                "--out",
-                "public.parquet",
-            ])
-            .ok();
+        place.line("join study.toml north.parquet south.parquet registry.parquet --out public.parquet").ok();
         for learner in ["ols", "debiased"] {
             let model = place
                 .run(&["fit", "public.parquet", "--label", "pressure", "--learner", learner, "--json"])
@@ -311,51 +236,18 @@ fn release_public_table(source: &Path, study: &str, parties: &[(&str, &[&str])],
         let data = format!("{party}.csv");
         split(source, columns, &place.path(&data));
         let (ledger, out) = (format!("{party}.sqlite"), format!("{party}.parquet"));
+        place.line(&format!("ledger init --ledger {ledger} --table t --epsilon 5 --delta 1e-5")).ok();
         place
-            .run(&[
-                "ledger",
-                "init",
-                "--ledger",
-                &ledger,
-                "--table",
-                "t",
-                "--epsilon",
-                "5",
-                "--delta",
-                "1e-5",
-            ])
-            .ok();
-        place
-            .run(&[
-                "release",
-                "study.toml",
-                "--party",
-                party,
-                "--data",
-                &data,
-                "--ledger",
-                &ledger,
-                "--out",
-                &out,
-                "--yes",
-            ])
+            .line(&format!(
+                "release study.toml --party {party} --data {data} --ledger {ledger} --out {out} --yes"
+            ))
             .ok();
         join.push(out);
     }
     place.run(&join.iter().map(String::as_str).collect::<Vec<_>>()).ok();
     place.run(&["verify", "public.parquet"]).ok();
     place
-        .run(&[
-            "fit",
-            "public.parquet",
-            "--label",
-            label,
-            "--learner",
-            "ols",
-            "--report",
-            "report.html",
-            "--json",
-        ])
+        .line(&format!("fit public.parquet --label {label} --learner ols --report report.html --json"))
         .json()
 }
 

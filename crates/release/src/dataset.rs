@@ -7,10 +7,10 @@ use serde_json::Value;
 
 use crate::columns::Columns;
 use crate::files::{Audience, Existing, write_file};
-use crate::release::{Release, ReleaseRecord, split_manifest};
+use crate::release::{Release, ReleaseRecord, manifest, split_manifest};
 use crate::signing::PublicKey;
 use crate::study::Study;
-use crate::{Error, FORMAT, SOFTWARE};
+use crate::{Error, SOFTWARE};
 
 const KIND: &str = "dataset";
 
@@ -33,16 +33,7 @@ struct DatasetRecord {
 
 impl DatasetRecord {
     fn manifest(&self, study: &Study, sealed: bool) -> Value {
-        let mut manifest = serde_json::to_value(self).expect("a record is plain data");
-        let fields = manifest.as_object_mut().expect("a record is a JSON object");
-        fields.insert("potluck".into(), KIND.into());
-        fields.insert("format".into(), FORMAT.into());
-        fields.insert("study_id".into(), study.id().into());
-        fields.insert("study".into(), study.to_json());
-        if !sealed {
-            fields.remove("content_hash");
-        }
-        manifest
+        manifest(KIND, study, self, if sealed { &[] } else { &["content_hash"] })
     }
 }
 

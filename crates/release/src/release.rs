@@ -70,17 +70,7 @@ impl ReleaseRecord {
 
     /// The whole manifest, in the form that is hashed or, with hash and signature, in the form that is stored.
     fn manifest(&self, study: &Study, sealed: bool) -> Value {
-        let mut manifest = serde_json::to_value(self).expect("a record is plain data");
-        let fields = manifest.as_object_mut().expect("a record is a JSON object");
-        fields.insert("potluck".into(), KIND.into());
-        fields.insert("format".into(), FORMAT.into());
-        fields.insert("study_id".into(), study.id().into());
-        fields.insert("study".into(), study.to_json());
-        if !sealed {
-            fields.remove("content_hash");
-            fields.remove("signature");
-        }
-        manifest
+        manifest(KIND, study, self, if sealed { &[] } else { &["content_hash", "signature"] })
     }
 
     /// Checks everything that this record says about `columns` under `study`, and returns who signed it.
@@ -207,6 +197,20 @@ impl Release {
     }
 }
 
+/// The manifest of a file of this kind: its record and the study, without some fields.
+pub(crate) fn manifest(kind: &str, study: &Study, record: &impl Serialize, without: &[&str]) -> Value {
+    let mut manifest = serde_json::to_value(record).expect("a record is plain data");
+    let fields = manifest.as_object_mut().expect("a record is a JSON object");
+    fields.insert("potluck".into(), kind.into());
+    fields.insert("format".into(), FORMAT.into());
+    fields.insert("study_id".into(), study.id().into());
+    fields.insert("study".into(), study.to_json());
+    for field in without {
+        fields.remove(*field);
+    }
+    manifest
+}
+
 /// Takes the study and the record of type `T` out of a manifest.
 pub(crate) fn split_manifest<T: serde::de::DeserializeOwned>(
     manifest: &mut Value,
@@ -328,7 +332,9 @@ mod tests {
         // The same file with the parties exchanged, or one of them twice, and the hash made right.
         let forge = |releases: [&Release; 2]| {
             let mut columns = Columns::new(Vec::new(), Vec::new());
-            releases.iter().for_each(|release| columns.extend(&release.columns));
+            for release in releases {
+                columns.extend(&release.columns);
+            }
             let records: Vec<Value> =
                 releases.iter().map(|release| serde_json::to_value(&release.record).unwrap()).collect();
             let mut manifest = serde_json::json!({

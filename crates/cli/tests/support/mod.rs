@@ -135,6 +135,11 @@ impl Workplace {
         Outcome::new(&self.command(arguments).output().unwrap())
     }
 
+    /// Runs a command line whose words hold no spaces.
+    pub fn line(&self, line: &str) -> Outcome {
+        self.run(&line.split_whitespace().collect::<Vec<_>>())
+    }
+
     pub fn run_with_input(&self, arguments: &[&str], input: &str) -> Outcome {
         self.write("input", input);
         let input = fs::File::open(self.path("input")).unwrap();
