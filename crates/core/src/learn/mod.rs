@@ -16,11 +16,13 @@
 mod coefficients;
 mod least_squares;
 mod moments;
+mod posterior;
 mod student;
 
 pub use coefficients::{Affine, Coefficients, Covariance, Interval, Level, Original};
 pub use least_squares::{Estimand, Fit, Ridge, Spectrum, Stability, debiased, ols};
 pub use moments::{Moments, Solution};
+pub use posterior::{Evidence, Posterior, posterior};
 
 /// Why a fit was refused, and what to do about it. Columns are counted from 0.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
