@@ -7,11 +7,18 @@ use super::SubjectDigest;
 /// Largest encoded value in size: what [`crate::encoding::Ball::project`] accepts.
 const LARGEST: i64 = 1 << 20;
 
-/// Rows whose sums are kept in 32 bits before they are added to the 64-bit sums.
-const BLOCK: usize = 1 << 10;
+/// Subjects whose sums are kept in 32 bits before they are added to the 64-bit sums; their signs fit the second-level
+/// cache.
+const BLOCK: usize = 1 << 9;
 
-const _: () =
-    assert!(BLOCK as i64 * LARGEST <= i32::MAX as i64 + 1, "a block of rows cannot overflow 32 bits");
+/// Mixed rows worked on at a time: their sums fit the first-level cache.
+const MIXED: usize = 1 << 9;
+
+/// Subjects added at a time: each sum is loaded and stored once for all of them.
+const GROUP: usize = 4;
+
+const _: () = assert!(BLOCK as i64 * LARGEST <= i32::MAX as i64, "a block of rows cannot overflow 32 bits");
+const _: () = assert!(MIXED % 64 == 0 && BLOCK % GROUP == 0, "blocks are made of whole words and groups");
 
 /// Adds to `sums` the rows of these subjects, each with its sign in its row of the sparse matrix.
 pub fn add_sparse(subjects: &[SubjectDigest], rows: &[i32], width: usize, k: u64, sums: &mut [i64]) {
@@ -26,25 +33,53 @@ pub fn add_sparse(subjects: &[SubjectDigest], rows: &[i32], width: usize, k: u64
 
 /// Adds to `sums` the rows of these subjects, with their signs in every row of the Bernoulli matrix.
 pub fn add_bernoulli(subjects: &[SubjectDigest], rows: &[i32], width: usize, k: u64, sums: &mut [i64]) {
+    add_bernoulli_with(vector::fastest(), subjects, rows, width, k, sums);
+}
+
+fn add_bernoulli_with(
+    add_group: vector::AddGroup,
+    subjects: &[SubjectDigest],
+    rows: &[i32],
+    width: usize,
+    k: u64,
+    sums: &mut [i64],
+) {
     let k = k as usize;
-    let mut words = vec![0; k.div_ceil(64)];
-    let mut flips = vec![0_i32; k];
+    let words_each = k.div_ceil(64);
+    let mut words = vec![0; BLOCK * words_each];
+    let mut flips = vec![0_i32; GROUP * MIXED];
     // Column by column, so that the inner loop runs over consecutive sums.
-    let mut by_column = vec![0_i32; k * width];
-    let add_row = vector::add_row();
+    let mut by_column = vec![0_i32; MIXED * width];
+    // A last group that is not full has rows of zeros.
+    let mut padded = vec![0_i32; BLOCK * width];
     for (subjects, rows) in subjects.chunks(BLOCK).zip(rows.chunks(BLOCK * width)) {
-        by_column.fill(0);
-        for (subject, row) in subjects.iter().zip(rows.chunks_exact(width)) {
-            debug_assert!(
-                row.iter().all(|&q| i64::from(q).abs() <= LARGEST),
-                "the row was pulled into its ball"
-            );
-            subject.bernoulli_signs(&mut words);
-            add_row(&words, &mut flips, row, &mut by_column);
+        debug_assert!(
+            rows.iter().all(|&q| i64::from(q).abs() <= LARGEST),
+            "rows were pulled into their ball"
+        );
+        for (subject, words) in subjects.iter().zip(words.chunks_exact_mut(words_each)) {
+            subject.bernoulli_signs(words);
         }
-        for (j, column) in by_column.chunks_exact(k).enumerate() {
-            for (i, &sum) in column.iter().enumerate() {
-                sums[i * width + j] += i64::from(sum);
+        let used = subjects.len().next_multiple_of(GROUP);
+        padded.fill(0);
+        padded[..rows.len()].copy_from_slice(rows);
+        for first in (0..k).step_by(MIXED) {
+            let count = MIXED.min(k - first);
+            let by_column = &mut by_column[..count * width];
+            by_column.fill(0);
+            for group in (0..used).step_by(GROUP) {
+                let signs = vector::Signs {
+                    words: &words[group * words_each..],
+                    each: words_each,
+                    first: first / 64,
+                };
+                let group = &padded[group * width..(group + GROUP) * width];
+                add_group(signs, &mut flips[..GROUP * count], group, by_column);
+            }
+            for (j, column) in by_column.chunks_exact(count).enumerate() {
+                for (i, &sum) in column.iter().enumerate() {
+                    sums[(first + i) * width + j] += i64::from(sum);
+                }
             }
         }
     }
@@ -53,41 +88,63 @@ pub fn add_bernoulli(subjects: &[SubjectDigest], rows: &[i32], width: usize, k: 
 /// The inner loop, compiled for each vector unit and chosen when the program runs.
 #[allow(unsafe_code)]
 mod vector {
-    /// Adds a row with the signs in `words` to sums kept column by column; `flips` is scratch of length k.
-    pub(super) type AddRow = fn(&[u64], &mut [i32], &[i32], &mut [i32]);
+    use super::GROUP;
+
+    /// Signs of a group of subjects: each has `each` words, of which those from `first` on are wanted.
+    #[derive(Clone, Copy)]
+    pub(super) struct Signs<'a> {
+        pub(super) words: &'a [u64],
+        pub(super) each: usize,
+        pub(super) first: usize,
+    }
+
+    /// Adds a group of rows with their signs to sums kept column by column; `flips` is scratch, one a subject and sum.
+    pub(super) type AddGroup = fn(Signs<'_>, &mut [i32], &[i32], &mut [i32]);
 
     #[expect(clippy::inline_always, reason = "that is what compiles it for each vector unit")]
     #[inline(always)]
-    fn plain(words: &[u64], flips: &mut [i32], row: &[i32], by_column: &mut [i32]) {
+    fn plain(signs: Signs<'_>, flips: &mut [i32], rows: &[i32], by_column: &mut [i32]) {
+        let count = flips.len() / GROUP;
+        let width = rows.len() / GROUP;
         // 0 for +, −1 (all bits set) for −: (q ^ flip) − flip is q with the sign.
-        for (flips, word) in flips.chunks_mut(64).zip(words) {
-            for (i, flip) in flips.iter_mut().enumerate() {
-                *flip = (word >> i & 1) as i32 - 1;
+        for (subject, flips) in flips.chunks_exact_mut(count).enumerate() {
+            let words = &signs.words[subject * signs.each + signs.first..];
+            for (flips, word) in flips.chunks_mut(64).zip(words) {
+                for (i, flip) in flips.iter_mut().enumerate() {
+                    *flip = (word >> i & 1) as i32 - 1;
+                }
             }
         }
-        for (column, &q) in by_column.chunks_exact_mut(flips.len()).zip(row) {
-            for (sum, &flip) in column.iter_mut().zip(&*flips) {
-                *sum = sum.wrapping_add((q ^ flip).wrapping_sub(flip));
+        let (a, rest) = flips.split_at(count);
+        let (b, rest) = rest.split_at(count);
+        let (c, d) = rest.split_at(count);
+        for (j, column) in by_column.chunks_exact_mut(count).enumerate() {
+            let q = [rows[j], rows[width + j], rows[2 * width + j], rows[3 * width + j]];
+            let signed = |q: i32, flip: i32| (q ^ flip).wrapping_sub(flip);
+            for ((((sum, &a), &b), &c), &d) in column.iter_mut().zip(a).zip(b).zip(c).zip(d) {
+                let pair = signed(q[0], a).wrapping_add(signed(q[1], b));
+                let other = signed(q[2], c).wrapping_add(signed(q[3], d));
+                *sum = sum.wrapping_add(pair.wrapping_add(other));
             }
         }
     }
 
-    fn portable(words: &[u64], flips: &mut [i32], row: &[i32], by_column: &mut [i32]) {
-        plain(words, flips, row, by_column);
+    fn portable(signs: Signs<'_>, flips: &mut [i32], rows: &[i32], by_column: &mut [i32]) {
+        plain(signs, flips, rows, by_column);
     }
 
     /// Every version that this processor can run, the fastest first.
-    pub(super) fn versions() -> Vec<AddRow> {
-        let mut versions: Vec<AddRow> = Vec::new();
+    pub(super) fn versions() -> Vec<AddGroup> {
+        let mut versions: Vec<AddGroup> = Vec::new();
         #[cfg(target_arch = "x86_64")]
         {
             #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-            fn avx512(words: &[u64], flips: &mut [i32], row: &[i32], by_column: &mut [i32]) {
-                plain(words, flips, row, by_column);
+            fn avx512(signs: Signs<'_>, flips: &mut [i32], rows: &[i32], by_column: &mut [i32]) {
+                plain(signs, flips, rows, by_column);
             }
             #[target_feature(enable = "avx2")]
-            fn avx2(words: &[u64], flips: &mut [i32], row: &[i32], by_column: &mut [i32]) {
-                plain(words, flips, row, by_column);
+            fn avx2(signs: Signs<'_>, flips: &mut [i32], rows: &[i32], by_column: &mut [i32]) {
+                plain(signs, flips, rows, by_column);
             }
             let has_avx512 = is_x86_feature_detected!("avx512f")
                 && is_x86_feature_detected!("avx512bw")
@@ -95,11 +152,11 @@ mod vector {
                 && is_x86_feature_detected!("avx512vl");
             if has_avx512 {
                 // SAFETY: the processor has the features that the function is compiled for.
-                versions.push(|words, flips, row, sums| unsafe { avx512(words, flips, row, sums) });
+                versions.push(|signs, flips, rows, sums| unsafe { avx512(signs, flips, rows, sums) });
             }
             if is_x86_feature_detected!("avx2") {
                 // SAFETY: the processor has the features that the function is compiled for.
-                versions.push(|words, flips, row, sums| unsafe { avx2(words, flips, row, sums) });
+                versions.push(|signs, flips, rows, sums| unsafe { avx2(signs, flips, rows, sums) });
             }
         }
         versions.push(portable);
@@ -107,7 +164,7 @@ mod vector {
     }
 
     /// The fastest version for this processor.
-    pub(super) fn add_row() -> AddRow {
+    pub(super) fn fastest() -> AddGroup {
         versions()[0]
     }
 }
@@ -145,10 +202,10 @@ mod tests {
     proptest! {
         #[test]
         fn products_are_those_of_the_definition(
-            count in 0usize..40,
+            count in prop_oneof![0usize..40, 505usize..520],
             width in 1usize..5,
-            k in 1u64..200,
-            values in prop::collection::vec(-(1i32 << 20)..=1 << 20, 200),
+            k in prop_oneof![1u64..200, 505u64..520],
+            values in prop::collection::vec(-(1i32 << 20)..=1 << 20, 4 * 520),
         ) {
             let subjects = subjects(count);
             let rows = &values[..count * width];
@@ -173,18 +230,17 @@ mod tests {
 
     #[test]
     fn every_vector_unit_gives_the_same_sums() {
-        for k in [1, 63, 64, 65, 200, 1027] {
-            let words: Vec<u64> =
-                (0..(k as u64).div_ceil(64)).map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect();
-            let row = [5, -(1 << 20), 0, 1 << 20];
-            let sums = |add_row: vector::AddRow| {
-                let mut sums: Vec<i32> = (0..k as i32 * 4).collect();
-                add_row(&words, &mut vec![9; k], &row, &mut sums);
+        for (count, k) in [(1, 1), (3, 63), (4, 64), (513, 65), (70, 512), (5, 513), (9, 1100)] {
+            let subjects = subjects(count);
+            let rows: Vec<i32> = (0..count as i32 * 3).map(|i| i.wrapping_mul(40_503) % (1 << 20)).collect();
+            let sums = |version: vector::AddGroup| {
+                let mut sums = vec![1; k * 3];
+                add_bernoulli_with(version, &subjects, &rows, 3, k as u64, &mut sums);
                 sums
             };
             let versions = vector::versions();
             let expected = sums(versions[versions.len() - 1]);
-            assert!(versions.into_iter().all(|version| sums(version) == expected), "{k}");
+            assert!(versions.into_iter().all(|version| sums(version) == expected), "{count} {k}");
         }
     }
 
