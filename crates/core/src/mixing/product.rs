@@ -18,7 +18,10 @@ const MIXED: usize = 1 << 9;
 const GROUP: usize = 4;
 
 const _: () = assert!(BLOCK as i64 * LARGEST <= i32::MAX as i64, "a block of rows cannot overflow 32 bits");
-const _: () = assert!(MIXED % 64 == 0 && BLOCK % GROUP == 0, "blocks are made of whole words and groups");
+const _: () = assert!(
+    MIXED.is_multiple_of(64) && BLOCK.is_multiple_of(GROUP),
+    "blocks are made of whole words and groups"
+);
 
 /// Adds to `sums` the rows of these subjects, each with its sign in its row of the sparse matrix.
 pub fn add_sparse(subjects: &[SubjectDigest], rows: &[i32], width: usize, k: u64, sums: &mut [i64]) {
