@@ -22,7 +22,7 @@ use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use crate::{Error, FORMAT, canonical};
+use crate::{Error, canonical};
 
 const METADATA_KEY: &str = "potluck";
 
@@ -146,16 +146,7 @@ impl Columns {
             Some(found) => return Err(not_ours(format!("it is a {found}"))),
             None => return Err(not_ours("its manifest does not say what it is".to_owned())),
         }
-        match manifest["format"].as_u64() {
-            Some(format) if format == u64::from(FORMAT) => {}
-            found => {
-                return Err(Error::Format {
-                    path: path.to_owned(),
-                    found: found.unwrap_or(0),
-                    known: FORMAT,
-                });
-            }
-        }
+        crate::check_format(&manifest, path)?;
         let names: Vec<String> = builder.schema().fields().iter().map(|field| field.name().clone()).collect();
         let mut values = vec![Vec::new(); names.len()];
         let read = || -> Result<(), Error> {

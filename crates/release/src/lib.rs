@@ -26,3 +26,11 @@ pub const FORMAT: u32 = 1;
 
 /// Name and version of this software, as written into files.
 pub const SOFTWARE: &str = concat!("potluck ", env!("CARGO_PKG_VERSION"));
+
+/// Refuses a document of another format.
+fn check_format(document: &serde_json::Value, path: &std::path::Path) -> Result<(), Error> {
+    match document["format"].as_u64() {
+        Some(format) if format == u64::from(FORMAT) => Ok(()),
+        found => Err(Error::Format { path: path.to_owned(), found: found.unwrap_or(0), known: FORMAT }),
+    }
+}

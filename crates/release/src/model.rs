@@ -5,9 +5,9 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use crate::Error;
 use crate::files::{Audience, Existing, write_file};
 use crate::study::Unknown;
-use crate::{Error, FORMAT};
 
 /// How coefficients are learned from a public dataset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -202,16 +202,7 @@ impl Model {
         if value["potluck"] != "model" {
             return Err(not_ours("it does not say that it is a model".to_owned()));
         }
-        match value["format"].as_u64() {
-            Some(format) if format == u64::from(FORMAT) => {}
-            found => {
-                return Err(Error::Format {
-                    path: path.to_owned(),
-                    found: found.unwrap_or(0),
-                    known: FORMAT,
-                });
-            }
-        }
+        crate::check_format(&value, path)?;
         serde_json::from_value(value).map_err(|error| not_ours(error.to_string()))
     }
 

@@ -130,9 +130,8 @@ impl Table {
         Error::Table { table: self.name.clone(), problem: problem.into() }
     }
 
-    /// Decoder messages may quote what they could not decode, so they are not passed on.
     fn damaged(&self) -> Error {
-        self.problem("cannot be decoded; it is damaged, cut short, or uses a feature that is not supported")
+        damaged(&self.name)
     }
 
     /// The names of its columns.
@@ -190,15 +189,6 @@ impl Table {
     /// Reads the table from the start.
     pub(crate) fn batches(&self, columns: &[String]) -> Result<Batches, Error> {
         let positions = self.positions(columns)?;
-        let damaged = {
-            let name = self.name.clone();
-            move |_: ArrowError| Error::Table {
-                table: name.clone(),
-                problem:
-                    "cannot be decoded; it is damaged, cut short, or uses a feature that is not supported"
-                        .to_owned(),
-            }
-        };
         Ok(match self.format {
             Format::Csv | Format::GzipCsv => Batches {
                 text: true,
@@ -230,31 +220,27 @@ impl Table {
                     .with_batch_size(self.batch)
                     .build()
                     .map_err(|_| self.damaged())?;
-                let order = reading_order(&positions);
-                Batches {
-                    text: false,
-                    next: Box::new(
-                        Guarded(reader).map(move |batch| {
-                            batch.and_then(|batch| batch.project(&order)).map_err(&damaged)
-                        }),
-                    ),
-                }
+                self.typed(reader, &positions)
             }
             Format::ArrowFile | Format::ArrowStream => {
-                let mut distinct = positions.clone();
-                distinct.sort_unstable();
-                let reader = self.arrow(Some(distinct))?;
-                let order = reading_order(&positions);
-                Batches {
-                    text: false,
-                    next: Box::new(
-                        Guarded(reader).map(move |batch| {
-                            batch.and_then(|batch| batch.project(&order)).map_err(&damaged)
-                        }),
-                    ),
-                }
+                let mut in_file_order = positions.clone();
+                in_file_order.sort_unstable();
+                self.typed(self.arrow(Some(in_file_order))?, &positions)
             }
         })
+    }
+
+    /// Batches of a decoder that gives the columns at `positions` in the order of the file.
+    fn typed<R>(&self, reader: R, positions: &[usize]) -> Batches
+    where
+        R: Iterator<Item = Result<RecordBatch, ArrowError>> + Send + 'static,
+    {
+        let order = reading_order(positions);
+        let table = self.name.clone();
+        let in_order = move |batch: Result<RecordBatch, ArrowError>| {
+            batch.and_then(|batch| batch.project(&order)).map_err(|_| damaged(&table))
+        };
+        Batches { text: false, next: Box::new(Guarded(reader).map(in_order)) }
     }
 
     fn csv(&self) -> Result<csv::Reader<Box<dyn Read + Send>>, Error> {
@@ -279,6 +265,15 @@ impl Table {
             Format::ArrowFile => Box::new(FileReader::try_new(file, projection).map_err(|_| self.damaged())?),
             _ => Box::new(StreamReader::try_new(file, projection).map_err(|_| self.damaged())?),
         })
+    }
+}
+
+/// Decoder messages may quote what they could not decode, so they are not passed on.
+fn damaged(table: &str) -> Error {
+    Error::Table {
+        table: table.to_owned(),
+        problem: "cannot be decoded; it is damaged, cut short, or uses a feature that is not supported"
+            .to_owned(),
     }
 }
 
@@ -327,10 +322,10 @@ impl CsvBatches {
             }
             self.row += 1;
             count += 1;
-            for (builder, &position) in builders.iter_mut().zip(&self.positions) {
+            for (at, (builder, &position)) in builders.iter_mut().zip(&self.positions).enumerate() {
                 let text = std::str::from_utf8(&record[position]).map_err(|_| Error::Value {
                     table: self.table.clone(),
-                    column: self.schema.field(builder_index(&self.positions, position)).name().clone(),
+                    column: self.schema.field(at).name().clone(),
                     row: self.row,
                     problem: "is not UTF-8 text; convert the file to UTF-8".to_owned(),
                 })?;
@@ -362,10 +357,6 @@ impl CsvBatches {
         };
         Error::Table { table: self.table.clone(), problem }
     }
-}
-
-fn builder_index(positions: &[usize], position: usize) -> usize {
-    positions.iter().position(|&candidate| candidate == position).unwrap_or(0)
 }
 
 impl Iterator for CsvBatches {
