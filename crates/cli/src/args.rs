@@ -242,6 +242,7 @@ pub(crate) struct Release {
 #[command(after_help = "\
 Example:
   potluck sums study.toml --party north --data patients.csv --state audit
+  potluck sums study.toml --party north --data patients.csv --state audit --release north.release.parquet --stage 3
 
 The file is as private as the table: never publish it. Nothing is charged.")]
 pub(crate) struct Sums {
@@ -250,6 +251,12 @@ pub(crate) struct Sums {
     /// Folder for the private file; made if it does not exist
     #[arg(long, value_name = "DIR")]
     pub(crate) state: PathBuf,
+    /// The party's release, for stages after the first: they are encoded with what earlier stages published
+    #[arg(long, value_name = "FILE")]
+    pub(crate) release: Option<PathBuf>,
+    /// Which stage of the release, from 1 [default: the last]
+    #[arg(long, value_name = "N", requires = "release")]
+    pub(crate) stage: Option<u32>,
 }
 
 #[derive(Args)]
@@ -273,6 +280,8 @@ pub(crate) struct Join {
 
 #[derive(Clone, Copy, ValueEnum)]
 pub(crate) enum LearnerArgument {
+    /// Every covariance by its posterior mean, given what is known of noise and mixing: stable and the most accurate
+    Posterior,
     /// Least squares with the known noise variance subtracted: unbiased, unstable if noise dominates
     Debiased,
     /// Least squares on the released rows as they are: stable, attenuated by the noise (the paper's RMGM-OLS and BGM-OLS)
@@ -282,6 +291,7 @@ pub(crate) enum LearnerArgument {
 impl From<LearnerArgument> for Learner {
     fn from(learner: LearnerArgument) -> Self {
         match learner {
+            LearnerArgument::Posterior => Self::Posterior,
             LearnerArgument::Debiased => Self::Debiased,
             LearnerArgument::Ols => Self::Ols,
         }
@@ -308,9 +318,9 @@ pub(crate) struct Fit {
     #[arg(long, value_name = "COL", conflicts_with = "features")]
     pub(crate) feature: Vec<String>,
     /// How to learn
-    #[arg(long, value_enum, default_value_t = LearnerArgument::Debiased)]
+    #[arg(long, value_enum, default_value_t = LearnerArgument::Posterior)]
     pub(crate) learner: LearnerArgument,
-    /// λ added to the diagonal of the moment matrix
+    /// λ added to the diagonal of the moment matrix, by the learners ols and debiased
     #[arg(long, default_value_t = potluck_release::fit::DEFAULT_RIDGE, allow_negative_numbers = true)]
     pub(crate) ridge: f64,
     /// Level of the intervals

@@ -98,6 +98,11 @@ impl Progress {
 }
 
 impl Observer for Progress {
+    fn stage(&self, name: &str, position: u32) {
+        self.0.set_position(0);
+        self.0.set_message(format!("pass {}: {name}", position + 1));
+    }
+
     fn step(&self, step: Step) {
         match step {
             Step::Summed => self.0.set_message("drawing noise"),

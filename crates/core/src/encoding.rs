@@ -71,24 +71,56 @@ impl Bounds {
         (self.hi - self.lo) / 2.0
     }
 
-    /// The integer for one value: 0 for NaN and ±inf (missing), else the clamped value scaled to ±Q.
-    ///
-    /// The order of operations is part of the format, so that every engine gets the same integer.
+    /// The value in units of the half-width from the midpoint: u ∈ [−1, 1] up to rounding, or nothing for NaN and
+    /// ±inf (missing).
+    pub fn unit(self, value: f64) -> Option<f64> {
+        value.is_finite().then(|| (value.clamp(self.lo, self.hi) - self.midpoint()) / self.half_width())
+    }
+
+    /// The integer for one value on the public range: 0 for NaN and ±inf (missing), else the clamped value scaled
+    /// to ±Q.
     ///
     /// # Privacy
     /// |result| ≤ Q for every input (docs/PRIVACY.md#encoding).
     pub fn encode(self, value: f64) -> i32 {
-        if !value.is_finite() {
-            return 0;
-        }
-        let clamped = value.clamp(self.lo, self.hi);
-        let scaled = ((clamped - self.midpoint()) / self.half_width()) * f64::from(Q);
-        round_half_away(scaled).clamp(-Q, Q)
+        self.unit(value).map_or(0, |u| Scaling::UNIT.encode(u))
+    }
+}
+
+/// How a value u of an encoded column (numeric: in [−1, 1]; level: 0 or 1) becomes an integer: clamped to
+/// [low, high], shifted, divided, rounded at resolution Q and clamped again.
+///
+/// The order of operations is part of the format, so that every engine gets the same integer.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Scaling {
+    /// Values below are raised to it.
+    pub low: f64,
+    /// Values above are lowered to it.
+    pub high: f64,
+    /// What is encoded as 0.
+    pub centre: f64,
+    /// The distance from the centre that is encoded as Q.
+    pub scale: f64,
+    /// Largest result in size.
+    pub limit: i32,
+}
+
+impl Scaling {
+    /// The public range itself.
+    pub const UNIT: Self = Self { low: -1.0, high: 1.0, centre: 0.0, scale: 1.0, limit: Q };
+
+    /// The integer for u.
+    ///
+    /// # Privacy
+    /// |result| ≤ `limit` for every input (docs/PRIVACY.md#encoding).
+    pub fn encode(self, u: f64) -> i32 {
+        let scaled = ((u.clamp(self.low, self.high) - self.centre) / self.scale) * f64::from(Q);
+        round_half_away(scaled).clamp(-self.limit, self.limit)
     }
 }
 
 /// sign(y)·floor(|y| + 0.5). Spelled out because `round` differs between engines.
-fn round_half_away(y: f64) -> i32 {
+pub(crate) fn round_half_away(y: f64) -> i32 {
     let magnitude = (y.abs() + 0.5).floor() as i32;
     if y < 0.0 { -magnitude } else { magnitude }
 }
@@ -141,30 +173,130 @@ impl Encoder {
     }
 }
 
-/// Encodes a batch of numeric values into column `column` of the row-major matrix `rows`.
-pub fn encode_numbers(bounds: Bounds, values: &[f64], rows: &mut [i32], width: usize, column: usize) {
-    for (row, &value) in rows.chunks_exact_mut(width).zip(values) {
-        row[column] = bounds.encode(value);
+/// Values of one raw column for a batch of subjects. No `Debug`: these may be private.
+#[derive(Clone, Copy)]
+pub enum Values<'a> {
+    /// Numbers; NaN and ±inf are missing.
+    Numbers(&'a [f64]),
+    /// Level codes; [`MISSING_LEVEL`] is missing.
+    Levels(&'a [u32]),
+}
+
+/// How a subject's raw values become one encoded row.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RowEncoder {
+    columns: Vec<(Encoder, Vec<Scaling>)>,
+    width: usize,
+    ball: Option<Ball>,
+    centre: Vec<i32>,
+}
+
+impl RowEncoder {
+    /// Columns with one scaling for each of their encoded columns; without a ball.
+    pub fn new(encoders: &[Encoder], scalings: &[Scaling]) -> Self {
+        let width = encoders.iter().map(|encoder| encoder.width()).sum();
+        assert_eq!(scalings.len(), width, "one scaling an encoded column");
+        let mut rest = scalings;
+        let mut columns = Vec::with_capacity(encoders.len());
+        for &encoder in encoders {
+            let (own, others) = rest.split_at(encoder.width());
+            columns.push((encoder, own.to_vec()));
+            rest = others;
+        }
+        Self { columns, width, ball: None, centre: Vec::new() }
+    }
+
+    /// Columns on their public ranges; without a ball.
+    pub fn plain(encoders: &[Encoder]) -> Self {
+        let width = encoders.iter().map(|encoder| encoder.width()).sum();
+        Self::new(encoders, &vec![Scaling::UNIT; width])
+    }
+
+    /// The same rows, pulled into a ball.
+    #[must_use]
+    pub fn within(mut self, ball: Ball) -> Self {
+        self.ball = Some(ball);
+        self
+    }
+
+    /// The same rows, then moved by −`centre`, then pulled into the ball again.
+    #[must_use]
+    pub fn about(mut self, centre: Vec<i32>) -> Self {
+        assert_eq!(centre.len(), self.width, "one centre an encoded column");
+        assert!(centre.iter().all(|c| c.abs() <= LARGEST_SCALED), "a centre is on the scale of the rows");
+        self.centre = centre;
+        self
+    }
+
+    /// Number of encoded columns.
+    pub fn width(&self) -> usize {
+        self.width
+    }
+
+    /// The columns, each with the scalings of its encoded columns.
+    pub fn columns(&self) -> &[(Encoder, Vec<Scaling>)] {
+        &self.columns
+    }
+
+    /// The ball, if rows are pulled into one.
+    pub fn ball(&self) -> Option<Ball> {
+        self.ball
+    }
+
+    /// By how much rows are moved within their ball; empty if they are not.
+    pub fn centre(&self) -> &[i32] {
+        &self.centre
+    }
+
+    /// Encodes a batch of `count` subjects, row by row. Missing values become 0.
+    ///
+    /// # Privacy
+    /// A row depends on its own subject only. Without a ball every entry keeps its limit, and of a column of levels
+    /// at most one entry is not that of an absent level; with a ball Σq² ≤ C (docs/PRIVACY.md#encoding).
+    pub fn encode(&self, values: &[Values<'_>], count: usize) -> Vec<i32> {
+        let mut rows = vec![0; count * self.width];
+        let mut at = 0;
+        for ((encoder, scalings), values) in self.columns.iter().zip(values) {
+            match (encoder, values) {
+                (Encoder::Numeric(bounds), Values::Numbers(numbers)) => {
+                    for (row, &number) in rows.chunks_exact_mut(self.width).zip(*numbers) {
+                        row[at] = bounds.unit(number).map_or(0, |u| scalings[0].encode(u));
+                    }
+                }
+                (Encoder::Categorical(levels), Values::Levels(codes)) => {
+                    let absent: Vec<i32> = scalings.iter().map(|scaling| scaling.encode(0.0)).collect();
+                    let present: Vec<i32> = scalings.iter().map(|scaling| scaling.encode(1.0)).collect();
+                    let first = levels.first_encoded();
+                    for (row, &code) in rows.chunks_exact_mut(self.width).zip(*codes) {
+                        let code = code as usize;
+                        if code < levels.get() {
+                            let entries = &mut row[at..at + absent.len()];
+                            entries.copy_from_slice(&absent);
+                            if code >= first {
+                                entries[code - first] = present[code - first];
+                            }
+                        }
+                    }
+                }
+                _ => unreachable!("whoever reads the table follows the encoders"),
+            }
+            at += scalings.len();
+        }
+        if let Some(ball) = self.ball {
+            for row in rows.chunks_exact_mut(self.width) {
+                ball.project(row);
+                if !self.centre.is_empty() {
+                    row.iter_mut().zip(&self.centre).for_each(|(q, centre)| *q -= centre);
+                    ball.project(row);
+                }
+            }
+        }
+        rows
     }
 }
 
-/// Encodes a batch of level codes into the columns from `column` on of the row-major matrix `rows`.
-///
-/// A code that is not a level ([`MISSING_LEVEL`]) sets no indicator.
-///
-/// # Privacy
-/// At most one of the column's entries is Q, the others are 0 (docs/PRIVACY.md#encoding).
-pub fn encode_levels(levels: LevelCount, codes: &[u32], rows: &mut [i32], width: usize, column: usize) {
-    let first = levels.first_encoded();
-    for (row, &code) in rows.chunks_exact_mut(width).zip(codes) {
-        let entries = &mut row[column..column + levels.width()];
-        entries.fill(0);
-        let code = code as usize;
-        if code >= first && code < levels.get() {
-            entries[code - first] = Q;
-        }
-    }
-}
+/// Largest size of a scaled value: what [`Ball::project`] accepts, twice over.
+pub const LARGEST_SCALED: i32 = 64 * Q;
 
 /// The ball that holds every subject's encoded row: Σq² ≤ C.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -205,7 +337,7 @@ impl Ball {
     /// Shrinks a row towards 0 until it lies in the ball; leaves a row that does.
     ///
     /// # Privacy
-    /// Afterwards Σq² ≤ C exactly, for every input with |q| ≤ 2²⁰ and at most 2²⁰ entries
+    /// Afterwards Σq² ≤ C exactly, for every input with |q| ≤ 2²¹ and at most 2²⁰ entries
     /// (docs/PRIVACY.md#ball).
     pub fn project(self, row: &mut [i32]) {
         let norm_squared: u64 = row.iter().map(|&q| u64::from(q.unsigned_abs()).pow(2)).sum();
@@ -271,12 +403,10 @@ mod tests {
 
     #[test]
     fn two_levels_take_one_column_and_more_take_one_each() {
-        let mut rows = vec![7; 8];
-        encode_levels(LevelCount::new(2).unwrap(), &[0, 1, MISSING_LEVEL, 2], &mut rows, 2, 1);
-        assert_eq!(rows, [7, 0, 7, Q, 7, 0, 7, 0]);
-        let mut rows = vec![7; 9];
-        encode_levels(LevelCount::new(3).unwrap(), &[0, 2, MISSING_LEVEL], &mut rows, 3, 0);
-        assert_eq!(rows, [Q, 0, 0, 0, 0, Q, 0, 0, 0]);
+        let two = RowEncoder::plain(&[Encoder::Categorical(LevelCount::new(2).unwrap())]);
+        assert_eq!(two.encode(&[Values::Levels(&[0, 1, MISSING_LEVEL, 2])], 4), [0, Q, 0, 0]);
+        let levels = RowEncoder::plain(&[Encoder::Categorical(LevelCount::new(3).unwrap())]);
+        assert_eq!(levels.encode(&[Values::Levels(&[0, 2, MISSING_LEVEL])], 3), [Q, 0, 0, 0, 0, Q, 0, 0, 0]);
         assert_eq!(LevelCount::new(1), Err(EncodingError::Levels));
     }
 
@@ -304,7 +434,7 @@ mod tests {
         }
 
         #[test]
-        fn no_row_leaves_the_ball(mut row in prop::collection::vec(-(64 * Q)..=64 * Q, 1..40), c in 1u64..MAX_NORM_SQUARED) {
+        fn no_row_leaves_the_ball(mut row in prop::collection::vec(-(128 * Q)..=128 * Q, 1..40), c in 1u64..MAX_NORM_SQUARED) {
             let before = row.clone();
             Ball::new(c).unwrap().project(&mut row);
             prop_assert!(norm_squared(&row) <= c);
@@ -313,7 +443,7 @@ mod tests {
 
         /// Rows just outside the ball are where rounding could go wrong.
         #[test]
-        fn rows_just_outside_are_pulled_in(row in prop::collection::vec(-(64 * Q)..=64 * Q, 1..40), below in 1u64..3) {
+        fn rows_just_outside_are_pulled_in(row in prop::collection::vec(-(128 * Q)..=128 * Q, 1..40), below in 1u64..3) {
             let norm = norm_squared(&row);
             prop_assume!(norm > below);
             let mut projected = row.clone();

@@ -11,7 +11,7 @@ mod karney;
 use karney::{RandomBits, standard_normal};
 use rand_core::Rng;
 
-/// Noised sums are kept within ±`NOISED_SUM_LIMIT`, where every integer is an exact `f64`.
+/// Noised sums that are published as floats are kept within this, where every integer is an exact `f64`.
 pub const NOISED_SUM_LIMIT: i64 = 1 << 53;
 
 /// Scales from here on are refused.
@@ -87,8 +87,7 @@ pub fn rounded_gaussian_in_digits<const DIGIT_BITS: u32, R: Rng + ?Sized>(sigma:
     noise.clamp(-i128::from(i64::MAX), i128::from(i64::MAX)) as i64
 }
 
-/// Adds independent noise round(σ·g) to each of `sums` and clamps the results to
-/// ±[`NOISED_SUM_LIMIT`].
+/// Adds independent noise round(σ·g) to each of `sums` and clamps the results to ±`limit`, a public constant.
 ///
 /// # Privacy
 ///
@@ -96,8 +95,8 @@ pub fn rounded_gaussian_in_digits<const DIGIT_BITS: u32, R: Rng + ?Sized>(sigma:
 /// q + σg alone. If replacing one subject changes the sums by (δᵢ), the call as a whole is √Σ(δᵢ/σ)²
 /// Gaussian-differentially private, given ideal bits from `rng`. No condition on the size of the sums:
 /// nothing wraps. Proof: docs/PRIVACY.md#noise.
-pub fn add_noise<R: Rng + ?Sized>(sums: &mut [i64], sigma: Sigma, rng: &mut R) {
-    let limit = i128::from(NOISED_SUM_LIMIT);
+pub fn add_noise<R: Rng + ?Sized>(sums: &mut [i64], sigma: Sigma, limit: i64, rng: &mut R) {
+    let limit = i128::from(limit);
     let mut bits = RandomBits::new(rng);
     for sum in sums {
         let noised = i128::from(*sum) + draw::<64, R>(sigma, &mut bits);
@@ -142,7 +141,7 @@ mod tests {
         let sigma = Sigma::new((1 << 53) - 1).expect("in range");
         let mut rng = ChaCha20Rng::seed_from_u64(1);
         let mut sums = [i64::MIN, i64::MAX].repeat(1000);
-        add_noise(&mut sums, sigma, &mut rng);
+        add_noise(&mut sums, sigma, NOISED_SUM_LIMIT, &mut rng);
         assert_eq!(sums, [-NOISED_SUM_LIMIT, NOISED_SUM_LIMIT].repeat(1000));
     }
 
@@ -150,7 +149,7 @@ mod tests {
     fn clamping_keeps_what_lies_inside() {
         let sigma = Sigma::new(1 << 52).expect("in range");
         let mut noise = vec![0; 10_000];
-        add_noise(&mut noise, sigma, &mut ChaCha20Rng::seed_from_u64(2));
+        add_noise(&mut noise, sigma, NOISED_SUM_LIMIT, &mut ChaCha20Rng::seed_from_u64(2));
         let limit = NOISED_SUM_LIMIT;
         // P(|g| > 2) = 0.0455
         let clamped = noise.iter().filter(|n| n.abs() == limit).count();
@@ -164,8 +163,8 @@ mod tests {
         let start: Vec<i64> = (-500..500).map(|i| i * 1_000_003).collect();
         let mut sums = start.clone();
         let mut noise = vec![0; start.len()];
-        add_noise(&mut sums, sigma, &mut ChaCha20Rng::seed_from_u64(3));
-        add_noise(&mut noise, sigma, &mut ChaCha20Rng::seed_from_u64(3));
+        add_noise(&mut sums, sigma, NOISED_SUM_LIMIT, &mut ChaCha20Rng::seed_from_u64(3));
+        add_noise(&mut noise, sigma, NOISED_SUM_LIMIT, &mut ChaCha20Rng::seed_from_u64(3));
         for ((sum, start), noise) in sums.iter().zip(&start).zip(&noise) {
             assert_eq!(sum - start, *noise);
         }
@@ -178,7 +177,7 @@ mod tests {
         let mut single = ChaCha20Rng::seed_from_u64(4);
         for _ in 0..1000 {
             let mut sum = [0];
-            add_noise(&mut sum, sigma, &mut bulk);
+            add_noise(&mut sum, sigma, NOISED_SUM_LIMIT, &mut bulk);
             assert_eq!(sum[0], rounded_gaussian(sigma, &mut single));
         }
     }

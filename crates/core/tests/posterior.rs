@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use faer::Mat;
-use potluck_core::learn::{Evidence, LearnError, Level, posterior};
+use potluck_core::learn::{Evidence, LearnError, Level, Released, posterior};
 use serde_json::Value;
 
 fn numbers(value: &Value) -> Vec<f64> {
@@ -17,16 +17,20 @@ fn cases() -> Vec<Value> {
     serde_json::from_str(include_str!("../../../vectors/calibrated/fits.json")).unwrap()
 }
 
-fn evidence(case: &Value) -> Evidence {
+/// Calls `test` with the evidence of a case.
+fn with_evidence<T>(case: &Value, test: impl FnOnce(&Evidence<'_>) -> T) -> T {
     let rows: Vec<Vec<f64>> = case["rows"].as_array().unwrap().iter().map(numbers).collect();
+    let columns: Vec<&[f64]> = rows.iter().map(Vec::as_slice).collect();
+    let noise = numbers(&case["noise"]);
+    test(&evidence(case, &columns, &noise))
+}
+
+fn evidence<'a>(case: &Value, columns: &'a [&'a [f64]], noise: &'a [f64]) -> Evidence<'a> {
     let covariance: Vec<Vec<f64>> = case["covariance"].as_array().unwrap().iter().map(numbers).collect();
-    let p = rows.len();
+    let p = columns.len();
     Evidence {
-        n: case["n"].as_f64().unwrap(),
-        k: case["k"].as_f64().unwrap(),
+        released: Released::new(columns, noise, case["n"].as_u64().unwrap()).unwrap(),
         parties: case["parties"].as_array().unwrap().iter().map(indices).collect(),
-        gram: Mat::from_fn(p, p, |i, j| rows[i].iter().zip(&rows[j]).map(|(a, b)| a * b).sum()),
-        noise: numbers(&case["noise"]),
         covariance: Mat::from_fn(p, p, |i, j| covariance[i][j]),
         covariance_noise: numbers(&case["covariance_noise"]),
         attenuation: numbers(&case["attenuation"]),
@@ -50,12 +54,13 @@ fn fits_agree_with_the_reference() {
     for case in &cases {
         let what = case["name"].as_str().unwrap();
         let label = case["label"].as_u64().unwrap() as usize;
-        let fit = posterior(&evidence(case), label, &indices(&case["features"])).unwrap();
+        let fit =
+            with_evidence(case, |evidence| posterior(evidence, label, &indices(&case["features"]))).unwrap();
         let expected = &case["expected"];
         assert_close(&fit.weights, &numbers(&expected["weights"]), what);
-        assert_close(&fit.unshrunk, &numbers(&expected["unshrunk"]), what);
-        assert_close(&fit.standard_errors, &numbers(&expected["standard_errors"]), what);
-        let intervals = fit.intervals(Level::default());
+        assert_close(fit.estimate.weights(), &numbers(&expected["unshrunk"]), what);
+        assert_close(&fit.estimate.standard_errors(), &numbers(&expected["standard_errors"]), what);
+        let intervals = fit.estimate.intervals(Level::default());
         let (low, high): (Vec<f64>, Vec<f64>) = intervals.iter().map(|i| (i.lower, i.upper)).unzip();
         assert_close(&low, &numbers(&expected["low"]), what);
         assert_close(&high, &numbers(&expected["high"]), what);
@@ -68,20 +73,23 @@ fn the_order_of_features_does_not_matter() {
         let label = case["label"].as_u64().unwrap() as usize;
         let features = indices(&case["features"]);
         let reversed: Vec<usize> = features.iter().rev().copied().collect();
-        let evidence = evidence(case);
-        let one = posterior(&evidence, label, &features).unwrap();
-        let mut other = posterior(&evidence, label, &reversed).unwrap();
+        let fit = |features: &[usize]| {
+            with_evidence(case, |evidence| posterior(evidence, label, features)).unwrap()
+        };
+        let (one, mut other) = (fit(&features), fit(&reversed));
         other.weights.reverse();
-        other.standard_errors.reverse();
         assert_close(&one.weights, &other.weights, "weights");
-        assert_close(&one.standard_errors, &other.standard_errors, "standard errors");
+        let mut errors = other.estimate.standard_errors();
+        errors.reverse();
+        assert_close(&one.estimate.standard_errors(), &errors, "standard errors");
     }
 }
 
 #[test]
 fn impossible_choices_are_refused() {
-    let evidence = evidence(&cases()[0]);
-    assert!(matches!(posterior(&evidence, 0, &[]), Err(LearnError::NoFeatures)));
-    assert!(matches!(posterior(&evidence, 0, &[0]), Err(LearnError::LabelAmongFeatures { .. })));
-    assert!(matches!(posterior(&evidence, 0, &[99]), Err(LearnError::UnknownColumn { .. })));
+    with_evidence(&cases()[0], |evidence| {
+        assert!(matches!(posterior(evidence, 0, &[]), Err(LearnError::NoFeatures)));
+        assert!(matches!(posterior(evidence, 0, &[0]), Err(LearnError::LabelAmongFeatures { .. })));
+        assert!(matches!(posterior(evidence, 0, &[99]), Err(LearnError::UnknownColumn { .. })));
+    });
 }

@@ -1,6 +1,6 @@
 //! Noise for experiments: the exact sampler, or a fast floating-point stand-in behind the same trait.
 
-use potluck_core::noise::{Sigma, add_noise};
+use potluck_core::noise::{NOISED_SUM_LIMIT, Sigma, add_noise};
 use rand_chacha::ChaCha20Rng;
 use rand_core::SeedableRng;
 use rand_distr::{Distribution, StandardNormal};
@@ -47,6 +47,6 @@ struct Exact(ChaCha20Rng);
 
 impl Noise for Exact {
     fn add(&mut self, sums: &mut [i64], sigma: Sigma) {
-        add_noise(sums, sigma, &mut self.0);
+        add_noise(sums, sigma, NOISED_SUM_LIMIT, &mut self.0);
     }
 }

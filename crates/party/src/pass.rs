@@ -9,11 +9,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use potluck_core::mixing::SubjectDigest;
+use potluck_core::stage::Stage;
 use potluck_release::study::{IdKind, Party, Study};
 
 use crate::Error;
 use crate::duplicates::DuplicateSearch;
-use crate::stage::{Stage, Sums};
+use crate::stage::Sums;
 use crate::table::convert::Converter;
 use crate::table::{Batches, Table};
 
@@ -101,7 +102,7 @@ impl<'a> Input<'a> {
     }
 
     /// Validates the whole table and returns the stage's exact sums. `progress` is told how many rows are done.
-    pub(crate) fn sums(&self, stage: &dyn Stage, progress: &(dyn Fn(u64) + Sync)) -> Result<Sums, Error> {
+    pub(crate) fn sums(&self, stage: &Stage, progress: &(dyn Fn(u64) + Sync)) -> Result<Sums, Error> {
         let rows = self.study.definition().rows();
         let batches = self.table.batches(&self.columns)?;
         let converter = self.converter(batches.text);
@@ -109,21 +110,21 @@ impl<'a> Input<'a> {
         let duplicates = Mutex::new(DuplicateSearch::new(&self.tmp));
         let threads = self.threads.get();
         let share = stage.coordinates().saturating_mul(threads) > OWN_SUMS_LIMIT;
-        let total = Mutex::new(Sums::zero(stage.coordinates()));
+        let total = Mutex::new(Sums::zero(stage));
         let done = AtomicU64::new(0);
 
         let work = || -> Result<(), (u64, Error)> {
-            let mut own = (!share).then(|| Sums::zero(stage.coordinates()));
+            let mut own = (!share).then(|| Sums::zero(stage));
             while let Some((first, batch)) = queue.take()? {
                 let fail = |error| queue.fail(first, error);
                 if first + batch.num_rows() as u64 > rows {
                     return Err(fail(self.wrong_rows("more")));
                 }
                 let batch = converter.rows(first, &batch).map_err(fail)?;
-                let encoded = stage.encode(&batch);
+                let encoded = Sums::encode(stage, &batch);
                 match &mut own {
-                    Some(own) => stage.accumulate(&batch, &encoded, own),
-                    None => stage.accumulate(&batch, &encoded, &mut lock(&total)),
+                    Some(own) => own.add(stage, &batch, &encoded),
+                    None => lock(&total).add(stage, &batch, &encoded),
                 }
                 if self.study.definition().id_kind() != IdKind::Row {
                     let fingerprints = batch.subjects.iter().map(SubjectDigest::fingerprint);

@@ -6,6 +6,7 @@
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
 
+use potluck_core::stage::Stage;
 use potluck_release::files::{Audience, Existing, PendingFile, check_writable};
 use potluck_release::signing::SigningKey;
 use potluck_release::{Release, Study};
@@ -15,7 +16,6 @@ pub use crate::pass::ExtraColumns;
 
 use crate::ledger::{Purpose, Session, State};
 use crate::pass::Input;
-use crate::stage::{MixedStage, Stage};
 use crate::{Error, Ledger, Table, entropy};
 
 /// Everything a release needs to know.
@@ -44,7 +44,7 @@ pub struct Job<'a> {
     pub tmp: PathBuf,
 }
 
-/// The steps of a release, in order. What has been done when the step is reported survives a crash.
+/// The steps of a release, in order; those from [`Step::Summed`] to [`Step::Stored`] are taken for each stage. What has been done when the step is reported survives a crash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// Nothing has been done yet.
@@ -84,6 +84,9 @@ impl Step {
 
 /// Whoever wants to know how a release is going.
 pub trait Observer: Sync {
+    /// A pass over the table begins, for this stage.
+    fn stage(&self, _name: &str, _position: u32) {}
+
     /// A step is done.
     fn step(&self, _step: Step) {}
 
@@ -112,13 +115,13 @@ pub fn release(job: &Job<'_>, ledger: &mut Ledger, observer: &dyn Observer) -> R
     release_with(job, ledger, observer, entropy::secure_rng)
 }
 
-/// Releases a party's columns, with noise from the generator that `seed` makes when the table has been read; for
-/// tests, which need to repeat it.
+/// Releases a party's columns, with noise from the generators that `seed` makes, one for each stage when its
+/// sums are known; for tests, which need to repeat it.
 pub fn release_with<R: CryptoRng>(
     job: &Job<'_>,
     ledger: &mut Ledger,
     observer: &dyn Observer,
-    seed: impl FnOnce() -> Result<R, Error>,
+    seed: impl Fn() -> Result<R, Error>,
 ) -> Result<Published, Error> {
     let definition = job.study.definition();
     definition.party(job.party)?;
@@ -136,13 +139,19 @@ pub fn release_with<R: CryptoRng>(
     let session = ledger.reserve(job.budget, purpose)?;
     observer.step(Step::Reserved);
 
-    let stage = MixedStage::new(job.study.mixed_rows(job.party)?);
-    let stored = ledger.stored_stage(&session, 0)?;
-    let repeated = stored.is_some();
-    let noised = match stored {
-        Some(noised) => noised,
-        None => draw(job, ledger, &session, &stage, observer, seed)?,
-    };
+    let mut noised = Vec::new();
+    let mut repeated = true;
+    while let Some(stage) = job.study.stage(job.party, &noised)? {
+        let position = noised.len() as u32;
+        let stored = ledger.stored_stage(&session, position)?;
+        noised.push(match stored {
+            Some(noised) => noised,
+            None => {
+                repeated = false;
+                draw(job, ledger, &session, &stage, position, observer, &seed)?
+            }
+        });
+    }
     let release = Release::new(job.study, job.party, &noised, job.signing_key)?;
     publish(job, ledger, &session, &release, observer)?;
     Ok(Published { release, repeated })
@@ -153,15 +162,17 @@ fn draw<R: CryptoRng>(
     job: &Job<'_>,
     ledger: &mut Ledger,
     session: &Session,
-    stage: &dyn Stage,
+    stage: &Stage,
+    position: u32,
     observer: &dyn Observer,
-    seed: impl FnOnce() -> Result<R, Error>,
+    seed: &impl Fn() -> Result<R, Error>,
 ) -> Result<Vec<i64>, Error> {
+    observer.stage(stage.name, position);
     let sums = input(job).and_then(|input| input.sums(stage, &|done| observer.rows(done)));
     let sums = match sums {
         Ok(sums) => sums,
         Err(error) => {
-            if session.state == State::Reserved {
+            if session.state == State::Reserved && position == 0 {
                 ledger.give_back(session)?;
             }
             return Err(error);
@@ -173,7 +184,7 @@ fn draw<R: CryptoRng>(
     observer.step(Step::Spent);
     let noised = sums.noised(stage, &mut rng);
     observer.step(Step::Noised);
-    ledger.store_stage(session, 0, &noised)?;
+    ledger.store_stage(session, position, &noised)?;
     observer.step(Step::Stored);
     Ok(noised)
 }

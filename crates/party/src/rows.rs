@@ -1,13 +1,23 @@
 //! Raw rows: what a party holds about a batch of subjects, before encoding.
 
+use potluck_core::encoding::Values;
 use potluck_core::mixing::SubjectDigest;
 
 /// Values of one column. No `Debug`: these are the private values themselves.
-pub(crate) enum Values {
+pub(crate) enum ColumnValues {
     /// Numbers; NaN and ±inf are missing.
     Numbers(Vec<f64>),
     /// Level codes; `MISSING_LEVEL` is missing.
     Levels(Vec<u32>),
+}
+
+impl ColumnValues {
+    pub(crate) fn borrow(&self) -> Values<'_> {
+        match self {
+            Self::Numbers(numbers) => Values::Numbers(numbers),
+            Self::Levels(codes) => Values::Levels(codes),
+        }
+    }
 }
 
 /// A batch of subjects. No `Debug`.
@@ -19,5 +29,5 @@ pub(crate) struct Rows {
     /// Who they are.
     pub(crate) subjects: Vec<SubjectDigest>,
     /// What is known of them, column by column in the study's order.
-    pub(crate) columns: Vec<Values>,
+    pub(crate) columns: Vec<ColumnValues>,
 }

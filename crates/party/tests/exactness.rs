@@ -15,7 +15,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use parquet::arrow::ArrowWriter;
 use potluck_core::encoding::{Bounds, Q};
-use potluck_core::noise::{Sigma, add_noise};
+use potluck_core::noise::{NOISED_SUM_LIMIT, Sigma, add_noise};
 use potluck_party::Table;
 use potluck_party::release::ExtraColumns;
 use potluck_party::sums::write_sums;
@@ -197,7 +197,12 @@ fn a_release_is_the_audited_sums_plus_the_noise_that_was_drawn() {
             .flat_map(|row| mixed.names.iter().map(move |name| (row, name.clone())))
             .map(|coordinate| audited[&coordinate])
             .collect();
-        add_noise(&mut expected, Sigma::new(mixed.sigma).unwrap(), &mut ChaCha20Rng::seed_from_u64(9));
+        add_noise(
+            &mut expected,
+            Sigma::new(mixed.sigma).unwrap(),
+            NOISED_SUM_LIMIT,
+            &mut ChaCha20Rng::seed_from_u64(9),
+        );
         for threads in [1, 2, 7] {
             let release = release(&study, &table, threads, 9).unwrap();
             assert!(integers(&study, &release) == expected);

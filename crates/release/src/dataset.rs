@@ -146,6 +146,13 @@ impl PublicDataset {
         names.zip(self.signers.iter().map(Option::as_ref))
     }
 
+    /// The noised sums of the stages before the mixed rows, of each party that is in it.
+    pub fn earlier_sums(&self) -> impl Iterator<Item = (&str, Vec<Vec<i64>>)> {
+        self.record.releases.iter().map(|release| {
+            (release.party.as_str(), release.earlier_sums().expect("a public dataset is verified"))
+        })
+    }
+
     /// SHA-256 over the logical content, in hexadecimal.
     pub fn content_hash(&self) -> &str {
         &self.record.content_hash

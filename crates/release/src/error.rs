@@ -78,6 +78,9 @@ pub enum Error {
         /// The number that is wrong.
         what: String,
     },
+    /// Stages that are not those of the study.
+    #[error("there are not as many stages as a release under this study has; start the release again")]
+    Stages,
     /// No such party.
     #[error("the study has no party {party:?}; its parties are {known}")]
     UnknownParty {

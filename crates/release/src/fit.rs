@@ -1,10 +1,14 @@
 //! Fitting: from a public dataset, a label and features to a [`Model`].
 
+use potluck_core::calibrated::{Frame, LocalMoments};
 use potluck_core::encoding::Encoder;
-use potluck_core::learn::{Affine, Coefficients, Fit, Level, Released, Ridge, Stability, debiased, ols};
+use potluck_core::learn::{
+    Affine, Coefficients, Evidence, Fit, Level, Released, Ridge, Stability, VarianceParts, debiased,
+    explained_share, ols, posterior,
+};
 
 use crate::dataset::PublicDataset;
-use crate::model::{Coefficient, Diagnostics, Estimate, Learner, Model, Term};
+use crate::model::{Coefficient, Diagnostics, Eigenvalues, Estimate, Learner, Model, Parts, RSquared, Term};
 use crate::statement;
 use crate::study::{Column, Domain, Party, Study};
 use crate::{Error, FORMAT, SOFTWARE};
@@ -34,11 +38,75 @@ struct Encoded<'a> {
     term: Term,
 }
 
+/// How an encoded column was released.
+#[derive(Clone, Copy)]
+struct Units {
+    /// From original to released units.
+    affine: Affine,
+    /// Standard deviation of the noise in the mixed rows.
+    noise: f64,
+    /// What the release kept of the column, in original units.
+    range: [f64; 2],
+    /// What a missing value counts as, in original units.
+    missing: f64,
+    /// Standard deviation of the noise in the column's mean, in original units.
+    mean_noise: f64,
+}
+
 impl Encoded<'_> {
-    fn affine(&self) -> Result<Affine, Error> {
-        Ok(match self.column.encoder() {
-            Encoder::Numeric(bounds) => Affine::new(bounds.midpoint(), bounds.half_width())?,
-            Encoder::Categorical(_) => Affine::UNIT,
+    /// Middle and half-width of the public range.
+    fn public(&self) -> (f64, f64) {
+        match self.column.encoder() {
+            Encoder::Numeric(bounds) => (bounds.midpoint(), bounds.half_width()),
+            Encoder::Categorical(_) => (0.0, 1.0),
+        }
+    }
+
+    fn is_numeric(&self) -> bool {
+        matches!(self.column.encoder(), Encoder::Numeric(_))
+    }
+}
+
+/// How one party's columns were released, and what it published of them beside the mixed rows.
+struct PartyEvidence {
+    noise: f64,
+    calibrated: Option<(Frame, LocalMoments, Vec<f64>)>,
+}
+
+impl PartyEvidence {
+    fn new(study: &Study, party: &str, sums: &[Vec<i64>]) -> Result<Self, Error> {
+        let mixed = study.stage(party, sums)?.ok_or(Error::Stages)?;
+        let calibrated = match study.calibrated(party)? {
+            None => None,
+            Some(plan) => {
+                let unsound = |_| Error::Stages;
+                let frame = plan.frame(sums).map_err(unsound)?;
+                let moments = plan.local_moments(sums, &frame).map_err(unsound)?;
+                let attenuation = moments.attenuation(&frame, plan.layout());
+                Some((frame, moments, attenuation))
+            }
+        };
+        Ok(Self { noise: mixed.noise_level(), calibrated })
+    }
+
+    /// Units of the party's encoded column at `at`.
+    fn units(&self, at: usize, encoded: &Encoded<'_>) -> Result<Units, Error> {
+        let (mid, half) = encoded.public();
+        let Some((frame, moments, attenuation)) = &self.calibrated else {
+            let (lo, hi) = encoded.term.range();
+            let missing = if encoded.is_numeric() { mid } else { 0.0 };
+            let affine = Affine::new(mid, half)?;
+            return Ok(Units { affine, noise: self.noise, range: [lo, hi], missing, mean_noise: 0.0 });
+        };
+        let scaling = frame.scalings[at];
+        let original = |u: f64| mid + half * u;
+        let centre = original(scaling.centre + scaling.scale * moments.means[at]);
+        Ok(Units {
+            affine: Affine::new(centre, half * scaling.scale * attenuation[at])?,
+            noise: self.noise,
+            range: [original(scaling.low), original(scaling.high)],
+            missing: original(scaling.centre),
+            mean_noise: half * scaling.scale * moments.mean_noise,
         })
     }
 }
@@ -191,40 +259,210 @@ fn estimand(fit: &Fit) -> String {
     }
 }
 
+/// Everything about a public dataset that learners need.
+struct Material<'a> {
+    study: &'a Study,
+    encoded: Vec<Encoded<'a>>,
+    columns: Vec<&'a [f64]>,
+    noise: Vec<f64>,
+    units: Vec<Units>,
+    parties: Vec<(Vec<usize>, PartyEvidence)>,
+}
+
+impl<'a> Material<'a> {
+    fn new(dataset: &'a PublicDataset) -> Result<Self, Error> {
+        let study = dataset.study();
+        let encoded = encoded_columns(study, dataset);
+        let mut units = Vec::with_capacity(encoded.len());
+        let mut parties = Vec::new();
+        for (party, sums) in dataset.earlier_sums() {
+            let evidence = PartyEvidence::new(study, party, &sums)?;
+            let members: Vec<usize> =
+                (units.len()..units.len() + study.definition().party(party)?.width()).collect();
+            for (at, &column) in members.iter().enumerate() {
+                units.push(evidence.units(at, &encoded[column])?);
+            }
+            parties.push((members, evidence));
+        }
+        let columns = dataset.columns().values().iter().map(Vec::as_slice).collect();
+        let noise = units.iter().map(|units: &Units| units.noise).collect();
+        Ok(Self { study, encoded, columns, noise, units, parties })
+    }
+
+    fn released(&self) -> Result<Released<'_>, Error> {
+        Ok(Released::new(&self.columns, &self.noise, self.study.definition().rows())?)
+    }
+
+    fn is_calibrated(&self) -> bool {
+        self.parties.iter().all(|(_, evidence)| evidence.calibrated.is_some())
+    }
+
+    fn evidence(&self) -> Result<Evidence<'_>, Error> {
+        let released = self.released()?;
+        if !self.is_calibrated() {
+            return Ok(Evidence::from_rows(released));
+        }
+        let mut parts = Vec::with_capacity(self.parties.len());
+        for (members, evidence) in &self.parties {
+            let (_, moments, attenuation) = evidence.calibrated.as_ref().ok_or(Error::Stages)?;
+            parts.push((members.clone(), moments, attenuation.as_slice()));
+        }
+        Ok(Evidence::from_parties(released, &parts))
+    }
+
+    /// The interval and what predicts, in original units; in encoded units; and the covariance.
+    fn coefficient(&self, at: usize, shown: Shown) -> Coefficient {
+        let Encoded { party, column, term } = &self.encoded[at];
+        let units = &self.units[at];
+        Coefficient {
+            term: term.clone(),
+            party: party.name().to_owned(),
+            unit: column.unit().map(str::to_owned),
+            value: shown.value,
+            prediction: shown.prediction,
+            range: units.range,
+            missing: units.missing,
+            encoded: shown.encoded,
+            noise_share: shown.noise_share,
+            parts: shown.parts,
+        }
+    }
+}
+
+/// What a learner says of one coefficient.
+struct Shown {
+    value: Estimate,
+    prediction: f64,
+    encoded: Estimate,
+    noise_share: f64,
+    parts: Option<Parts>,
+}
+
+/// What a learner found, in the units of the released rows.
+struct Found {
+    coefficients: Coefficients,
+    /// What to predict with.
+    weights: Vec<f64>,
+    parts: Option<Vec<VarianceParts>>,
+    noise_share: Vec<f64>,
+    estimand: String,
+    diagnostics: Diagnostics,
+}
+
+impl Found {
+    fn least_squares(fit: Fit, diagnostics: Diagnostics) -> Self {
+        let spectrum = &fit.spectrum;
+        let eigenvalues = Eigenvalues {
+            smallest: spectrum.smallest(),
+            smallest_error: spectrum.smallest_error(),
+            smallest_absolute: spectrum.smallest_absolute(),
+            condition: spectrum.condition(),
+            stability: spectrum.stability().to_string(),
+            sound: spectrum.stability() == Stability::Sound,
+        };
+        Self {
+            estimand: estimand(&fit),
+            diagnostics: Diagnostics {
+                degrees: fit.coefficients.degrees() as u64,
+                eigenvalues: Some(eigenvalues),
+                residual_variance: Some(fit.residual_variance),
+                r_squared: fit.r_squared.map(|estimate| RSquared { estimate, interval: None }),
+                ..diagnostics
+            },
+            weights: fit.coefficients.weights().to_vec(),
+            coefficients: fit.coefficients,
+            parts: None,
+            noise_share: fit.noise_share,
+        }
+    }
+
+    fn posterior(
+        material: &Material<'_>,
+        label: usize,
+        features: &[usize],
+        level: Level,
+        diagnostics: Diagnostics,
+    ) -> Result<Self, Error> {
+        let evidence = material.evidence()?;
+        let fit = posterior(&evidence, label, features)?;
+        let r_squared = explained_share(&evidence, label, features)?;
+        let interval = r_squared.interval(level);
+        let noise_share = features.iter().map(|&j| {
+            let squares: f64 = material.columns[j].iter().map(|z| z * z).sum();
+            material.noise[j].powi(2) * material.columns[j].len() as f64 / squares
+        });
+        Ok(Self {
+            estimand: "coefficients of the study itself, that is of the regression of all its subjects"
+                .to_owned(),
+            diagnostics: Diagnostics {
+                degrees: fit.estimate.degrees() as u64,
+                r_squared: Some(RSquared {
+                    estimate: r_squared.estimate,
+                    interval: Some([interval.lower, interval.upper]),
+                }),
+                ..diagnostics
+            },
+            coefficients: fit.estimate,
+            weights: fit.weights,
+            parts: Some(fit.parts),
+            noise_share: noise_share.collect(),
+        })
+    }
+}
+
 /// Fits a regression on a public dataset.
 pub fn fit(dataset: &PublicDataset, regression: &Regression) -> Result<Model, Error> {
     let study = dataset.study();
-    let encoded = encoded_columns(study, dataset);
-    let label = label_position(&encoded, &regression.label)?;
-    let features = feature_positions(&encoded, label, regression.features.as_deref())?;
-
-    let mut columns = Vec::with_capacity(encoded.len());
-    let mut noise = Vec::with_capacity(encoded.len());
-    for column in &encoded {
-        let name = column.term.name();
-        let values = dataset.columns().column(&name);
-        columns.push(values.ok_or_else(|| Error::UnknownColumn { column: name, known: String::new() })?);
-        noise.push(study.mixed_rows(column.party.name())?.noise());
-    }
-    let released = Released::new(&columns, &noise, study.definition().rows())?;
-    let fit = match regression.learner {
-        Learner::Ols => ols(&released, label, &features, regression.ridge)?,
-        Learner::Debiased => debiased(&released, label, &features, regression.ridge)?,
+    let material = Material::new(dataset)?;
+    let label = label_position(&material.encoded, &regression.label)?;
+    let features = feature_positions(&material.encoded, label, regression.features.as_deref())?;
+    let diagnostics = Diagnostics {
+        rows: study.definition().rows(),
+        released_rows: dataset.columns().rows() as u64,
+        degrees: 0,
+        eigenvalues: None,
+        residual_variance: None,
+        r_squared: None,
+    };
+    let released = material.released()?;
+    let found = match regression.learner {
+        Learner::Ols => {
+            Found::least_squares(ols(&released, label, &features, regression.ridge)?, diagnostics)
+        }
+        Learner::Debiased => {
+            Found::least_squares(debiased(&released, label, &features, regression.ridge)?, diagnostics)
+        }
+        Learner::Posterior => Found::posterior(&material, label, &features, regression.level, diagnostics)?,
     };
 
-    let scalings = features.iter().map(|&j| encoded[j].affine()).collect::<Result<Vec<_>, _>>()?;
-    let original = fit.coefficients.to_original(&scalings, encoded[label].affine()?)?;
+    let scalings: Vec<Affine> = features.iter().map(|&j| material.units[j].affine).collect();
+    let label_units = &material.units[label];
+    let original = found.coefficients.to_original(&scalings, label_units.affine)?;
+    let means = original
+        .slopes()
+        .iter()
+        .zip(&features)
+        .map(|(slope, &j)| (slope * material.units[j].mean_noise).powi(2));
+    let mean_variance = label_units.mean_noise.powi(2) + means.sum::<f64>();
+    let original = original.with_intercept_variance(mean_variance);
     let in_units = estimates(original.coefficients(), regression.level);
-    let in_encoded = estimates(&fit.coefficients, regression.level);
+    let in_encoded = estimates(&found.coefficients, regression.level);
     let (intercept, slopes) = in_units.split_first().expect("the intercept comes first");
+    let predictive = predictive(&found.weights, &scalings, label_units.affine);
 
-    let coefficients = features.iter().enumerate().map(|(at, &j)| Coefficient {
-        term: encoded[j].term.clone(),
-        party: encoded[j].party.name().to_owned(),
-        unit: encoded[j].column.unit().map(str::to_owned),
-        value: slopes[at],
-        encoded: in_encoded[at],
-        noise_share: fit.noise_share[at],
+    let coefficients = features.iter().enumerate().map(|(at, &j)| {
+        let parts = found.parts.as_ref().map(|parts| {
+            let VarianceParts { privacy, mixing, sampling, clipping } = parts[at];
+            Parts { privacy, mixing, sampling, clipping }
+        });
+        let shown = Shown {
+            value: slopes[at],
+            prediction: predictive.1[at],
+            encoded: in_encoded[at],
+            noise_share: found.noise_share[at],
+            parts,
+        };
+        material.coefficient(j, shown)
     });
     let covariance = original.coefficients().covariance();
     let parties = dataset.parties().count();
@@ -240,28 +478,30 @@ pub fn fit(dataset: &PublicDataset, regression: &Regression) -> Result<Model, Er
         study: study.definition().name().to_owned(),
         study_id: study.id().to_owned(),
         dataset: dataset.content_hash().to_owned(),
-        label: encoded[label].term.clone(),
-        label_unit: encoded[label].column.unit().map(str::to_owned),
+        label: material.encoded[label].term.clone(),
+        label_unit: material.encoded[label].column.unit().map(str::to_owned),
         learner: regression.learner,
         ridge: regression.ridge.get(),
         level: regression.level.get(),
-        estimand: estimand(&fit),
+        estimand: found.estimand,
         intercept: *intercept,
+        free_intercept: material.is_calibrated(),
+        prediction_intercept: predictive.0,
+        label_range: label_units.range,
         coefficients: coefficients.collect(),
         covariance: (0..covariance.dim()).map(|i| covariance.row(i).to_vec()).collect(),
-        diagnostics: Diagnostics {
-            rows: study.definition().rows(),
-            released_rows: dataset.columns().rows() as u64,
-            degrees: fit.coefficients.degrees() as u64,
-            smallest_eigenvalue: fit.spectrum.smallest(),
-            smallest_eigenvalue_error: fit.spectrum.smallest_error(),
-            smallest_absolute_eigenvalue: fit.spectrum.smallest_absolute(),
-            condition: fit.spectrum.condition(),
-            stability: fit.spectrum.stability().to_string(),
-            sound: fit.spectrum.stability() == Stability::Sound,
-            residual_variance: fit.residual_variance,
-            r_squared: fit.r_squared,
-        },
+        diagnostics: found.diagnostics,
         privacy,
     })
+}
+
+/// Intercept and slopes in original units for weights in those of the released rows.
+fn predictive(weights: &[f64], scalings: &[Affine], label: Affine) -> (f64, Vec<f64>) {
+    let slopes: Vec<f64> = weights
+        .iter()
+        .zip(scalings)
+        .map(|(weight, scaling)| weight * label.half() / scaling.half())
+        .collect();
+    let at_centre: f64 = slopes.iter().zip(scalings).map(|(slope, scaling)| slope * scaling.mid()).sum();
+    (label.mid() - at_centre, slopes)
 }

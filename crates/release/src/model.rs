@@ -17,6 +17,8 @@ pub enum Learner {
     Ols,
     /// Least squares with the known noise variance subtracted: DGM-OLS on dgm releases.
     Debiased,
+    /// Every covariance estimated by its posterior mean, given what is known of noise and mixing.
+    Posterior,
 }
 
 impl Learner {
@@ -25,6 +27,7 @@ impl Learner {
         match self {
             Self::Ols => "ols",
             Self::Debiased => "debiased",
+            Self::Posterior => "posterior",
         }
     }
 }
@@ -106,10 +109,62 @@ pub struct Coefficient {
     pub unit: Option<String>,
     /// Change of the label per unit of the feature.
     pub value: Estimate,
+    /// The coefficient to predict with: shrunk where the data resolve little.
+    pub prediction: f64,
+    /// When predicting, inputs are clamped to this range: what the release kept of the column.
+    pub range: [f64; 2],
+    /// When predicting, what a missing value counts as.
+    pub missing: f64,
     /// The coefficient in encoded units: comparable between features.
     pub encoded: Estimate,
     /// Part of the feature's released variance that is privacy noise.
     pub noise_share: f64,
+    /// What the variance of the coefficient is made of, where the learner knows it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parts: Option<Parts>,
+}
+
+/// What the variance of a coefficient is made of, as shares that sum to one.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Parts {
+    /// Noise added for privacy.
+    pub privacy: f64,
+    /// People who share a released row.
+    pub mixing: f64,
+    /// People being a sample.
+    pub sampling: f64,
+    /// Allowance for values that were clipped.
+    pub clipping: f64,
+}
+
+/// Share of the label's variance that the features explain.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RSquared {
+    /// The estimate.
+    pub estimate: f64,
+    /// Lower and upper end of its interval, where the learner knows it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interval: Option<[f64; 2]>,
+}
+
+/// Eigenvalues of the moment matrix that was inverted.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Eigenvalues {
+    /// The smallest.
+    pub smallest: f64,
+    /// Its standard error.
+    pub smallest_error: f64,
+    /// The smallest in absolute value.
+    pub smallest_absolute: f64,
+    /// Ratio of the largest to the smallest absolute eigenvalue.
+    pub condition: f64,
+    /// What they mean.
+    pub stability: String,
+    /// Whether the matrix stands clear of the noise.
+    pub sound: bool,
 }
 
 /// Whether the fit can be relied upon.
@@ -122,22 +177,21 @@ pub struct Diagnostics {
     pub released_rows: u64,
     /// Degrees of freedom of the intervals.
     pub degrees: u64,
-    /// Smallest eigenvalue of the moment matrix.
-    pub smallest_eigenvalue: f64,
-    /// Its standard error.
-    pub smallest_eigenvalue_error: f64,
-    /// Smallest eigenvalue in absolute value.
-    pub smallest_absolute_eigenvalue: f64,
-    /// Ratio of the largest to the smallest absolute eigenvalue.
-    pub condition: f64,
-    /// What the eigenvalues mean.
-    pub stability: String,
-    /// Whether the moment matrix stands clear of the noise.
-    pub sound: bool,
-    /// Residual variance of the released rows, in encoded units.
-    pub residual_variance: f64,
+    /// Of the moment matrix, for learners that invert it as it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub eigenvalues: Option<Eigenvalues>,
+    /// Residual variance of the released rows, in encoded units, where the learner looks at it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub residual_variance: Option<f64>,
     /// Share of the label's variance that the features explain, where it can be estimated.
-    pub r_squared: Option<f64>,
+    pub r_squared: Option<RSquared>,
+}
+
+impl Diagnostics {
+    /// What is wrong with the fit, if something is.
+    pub fn fault(&self) -> Option<&str> {
+        self.eigenvalues.as_ref().filter(|values| !values.sound).map(|values| values.stability.as_str())
+    }
 }
 
 /// A regression learned from a public dataset.
@@ -168,8 +222,15 @@ pub struct Model {
     pub level: f64,
     /// What the coefficients estimate.
     pub estimand: String,
-    /// The intercept that follows from the bounds (the fit goes through the origin of encoded units).
+    /// The label's value where every feature is 0.
     pub intercept: Estimate,
+    /// Whether the intercept was estimated; otherwise it follows from the bounds, because the fit goes through the
+    /// middle of all of them.
+    pub free_intercept: bool,
+    /// The intercept to predict with.
+    pub prediction_intercept: f64,
+    /// Predictions are clamped to this range: what the release kept of the label.
+    pub label_range: [f64; 2],
     /// One a feature.
     pub coefficients: Vec<Coefficient>,
     /// Covariance of intercept and coefficients, in original units.
@@ -208,21 +269,16 @@ impl Model {
 
     /// The prediction for one subject: `value(term)` is the subject's value of a feature, `None` if missing.
     ///
-    /// Inputs are clamped to their bounds, missing ones count as the middle of the bounds or as no level, and
-    /// the result is clamped to the label's bounds: the model knows nothing outside them.
+    /// Inputs are clamped to what the release kept of their columns, missing ones count as its centre, and the
+    /// result is clamped to what it kept of the label: the model knows nothing outside.
     pub fn predict(&self, value: impl Fn(&Term) -> Option<f64>) -> f64 {
         let contribution = |coefficient: &Coefficient| {
-            let (lo, hi) = coefficient.term.range();
-            let missing = match coefficient.term {
-                Term::Numeric { .. } => f64::midpoint(lo, hi),
-                Term::Level { .. } => 0.0,
-            };
-            let input =
-                value(&coefficient.term).filter(|x| x.is_finite()).map_or(missing, |x| x.clamp(lo, hi));
-            coefficient.value.estimate * input
+            let input = value(&coefficient.term).filter(|x| x.is_finite());
+            let [lo, hi] = coefficient.range;
+            coefficient.prediction * input.map_or(coefficient.missing, |x| x.max(lo).min(hi))
         };
-        let (lo, hi) = self.label.range();
+        let [lo, hi] = self.label_range;
         let sum: f64 = self.coefficients.iter().map(contribution).sum();
-        (self.intercept.estimate + sum).clamp(lo, hi)
+        (self.prediction_intercept + sum).max(lo).min(hi)
     }
 }

@@ -2,6 +2,9 @@
 
 use std::path::Path;
 
+use potluck_core::encoding::{Ball, Scaling};
+use potluck_core::noise::Sigma;
+use potluck_core::stage::{Stage, Statistic};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -9,12 +12,12 @@ use crate::columns::Columns;
 use crate::files::{Audience, Existing, write_file};
 use crate::signing::{PublicKey, Signature, SigningKey};
 use crate::statement;
-use crate::study::{MIXED, MixedRows, Study};
+use crate::study::Study;
 use crate::{Error, FORMAT, SOFTWARE};
 
 const KIND: &str = "release";
 
-/// One noised statistic of a release, as it stands in the manifest.
+/// One noised statistic of a release, as it stands in the manifest: every parameter exactly as used.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct StageRecord {
@@ -22,14 +25,82 @@ pub(crate) struct StageRecord {
     name: String,
     /// Its part of μ², out of 2²⁰.
     share: u32,
-    /// Number of rows of sums.
-    rows: u64,
+    /// Noise scales, in the order of the sums.
+    noise: Vec<NoiseRecord>,
+    /// How each encoded column is scaled.
+    columns: Vec<ScalingRecord>,
     /// Squared radius of the row-norm ball, in units of 1/Q².
-    norm_squared: u64,
-    /// Noise scale of every sum.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    norm_squared: Option<u64>,
+    /// What is subtracted from rows within the ball, in units of 1/Q.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    centre: Vec<i32>,
+    /// The published sums.
+    result: ResultRecord,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct NoiseRecord {
+    /// So many sums …
+    sums: u64,
+    /// … have noise of this scale.
     sigma: u64,
-    /// A published value is the noised integer sum divided by this.
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ScalingRecord {
+    low: f64,
+    high: f64,
+    centre: f64,
     scale: f64,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase", deny_unknown_fields)]
+enum ResultRecord {
+    /// The noised integers themselves, as text: they may exceed what a JSON number holds.
+    Sums(Vec<String>),
+    /// The columns of this file: a value is the noised integer sum divided by `scale`.
+    Columns {
+        /// Number of rows of sums.
+        rows: u64,
+        /// Q√w.
+        scale: f64,
+    },
+}
+
+impl StageRecord {
+    fn new(stage: &Stage, noised: &[i64]) -> Self {
+        let scaling = |scaling: &Scaling| ScalingRecord {
+            low: scaling.low,
+            high: scaling.high,
+            centre: scaling.centre,
+            scale: scaling.scale,
+        };
+        let noise = |&(sums, sigma): &(usize, Sigma)| NoiseRecord { sums: sums as u64, sigma: sigma.get() };
+        Self {
+            name: stage.name.to_owned(),
+            share: stage.share.parts(),
+            noise: stage.noise.iter().map(noise).collect(),
+            columns: stage.encoder.columns().iter().flat_map(|(_, own)| own).map(scaling).collect(),
+            norm_squared: stage.encoder.ball().map(Ball::norm_squared),
+            centre: stage.encoder.centre().to_vec(),
+            result: match stage.statistic {
+                Statistic::Mixed { k, .. } => ResultRecord::Columns { rows: k, scale: stage.scale() },
+                _ => ResultRecord::Sums(noised.iter().map(i64::to_string).collect()),
+            },
+        }
+    }
+
+    /// The noised integers, if they stand in the record.
+    fn sums(&self) -> Option<Vec<i64>> {
+        match &self.result {
+            ResultRecord::Sums(sums) => sums.iter().map(|sum| sum.parse().ok()).collect(),
+            ResultRecord::Columns { .. } => None,
+        }
+    }
 }
 
 /// The manifest of a release without the study it belongs to.
@@ -47,25 +118,35 @@ pub(crate) struct ReleaseRecord {
 }
 
 impl ReleaseRecord {
-    /// The record that follows from the study, without hash and signature.
-    fn expected(study: &Study, party: &str) -> Result<Self, Error> {
-        let mixed = study.mixed_rows(party)?;
-        Ok(Self {
+    /// The record that follows from the study and the sums of the stages before the mixed rows, without hash and
+    /// signature; and the stage of the mixed rows.
+    fn expected(study: &Study, party: &str, sums: &[Vec<i64>]) -> Result<(Self, Stage), Error> {
+        let mut stages = Vec::with_capacity(sums.len() + 1);
+        for (position, noised) in sums.iter().enumerate() {
+            let stage = study.stage(party, &sums[..position])?;
+            stages.push(StageRecord::new(&stage.ok_or(Error::Stages)?, noised));
+        }
+        let mixed = study.stage(party, sums)?.ok_or(Error::Stages)?;
+        if !matches!(mixed.statistic, Statistic::Mixed { .. }) {
+            return Err(Error::Stages);
+        }
+        stages.push(StageRecord::new(&mixed, &[]));
+        let record = Self {
             party: party.to_owned(),
-            columns: mixed.names.clone(),
-            stages: vec![StageRecord {
-                name: MIXED.to_owned(),
-                share: potluck_core::accounting::Share::WHOLE.parts(),
-                rows: mixed.k,
-                norm_squared: mixed.ball.norm_squared(),
-                sigma: mixed.sigma,
-                scale: mixed.scale(),
-            }],
+            columns: study.definition().party(party)?.encoded_names(),
+            stages,
             statement: statement::of_release(study, party)?,
             software: SOFTWARE.to_owned(),
             content_hash: String::new(),
             signature: None,
-        })
+        };
+        Ok((record, mixed))
+    }
+
+    /// The noised sums of the stages before the mixed rows.
+    pub(crate) fn earlier_sums(&self) -> Option<Vec<Vec<i64>>> {
+        let (_, earlier) = self.stages.split_last()?;
+        earlier.iter().map(StageRecord::sums).collect()
     }
 
     /// The whole manifest, in the form that is hashed or, with hash and signature, in the form that is stored.
@@ -80,7 +161,12 @@ impl ReleaseRecord {
         columns: &Columns,
         path: &Path,
     ) -> Result<Option<PublicKey>, Error> {
-        let expected = Self::expected(study, &self.party)?;
+        let unsound = || Error::tampered(path, "its stages are not those of the study");
+        let sums = self.earlier_sums().ok_or_else(unsound)?;
+        let (expected, mixed) = match Self::expected(study, &self.party, &sums) {
+            Err(Error::Stages | Error::Study { .. }) => return Err(unsound()),
+            other => other?,
+        };
         if self.columns != expected.columns || columns.names() != expected.columns {
             return Err(Error::tampered(path, "its columns are not those of the study"));
         }
@@ -90,8 +176,7 @@ impl ReleaseRecord {
         if self.stages != expected.stages {
             return Err(Error::tampered(path, "its noise or row norm is not that of the study"));
         }
-        let mixed = study.mixed_rows(&self.party)?;
-        if columns.rows() as u64 != mixed.k {
+        if columns.rows() * expected.columns.len() != mixed.coordinates() {
             return Err(Error::tampered(path, "it does not have the study's number of rows"));
         }
         if !columns.values().iter().flatten().all(|&value| on_grid(value, &mixed)) {
@@ -112,10 +197,9 @@ impl ReleaseRecord {
 }
 
 /// Whether a published value is an integer sum divided by the scale.
-fn on_grid(value: f64, mixed: &MixedRows) -> bool {
+fn on_grid(value: f64, mixed: &Stage) -> bool {
     let sum = (value * mixed.scale()).round();
-    sum.abs() <= potluck_core::noise::NOISED_SUM_LIMIT as f64
-        && (sum / mixed.scale()).to_bits() == value.to_bits()
+    sum.abs() <= mixed.sum_limit() as f64 && (sum / mixed.scale()).to_bits() == value.to_bits()
 }
 
 /// What one party publishes: its mixed, noised columns, and how they came about. Verified.
@@ -128,20 +212,21 @@ pub struct Release {
 }
 
 impl Release {
-    /// Puts together the release of `party` from its noised sums (row by row).
+    /// Puts together the release of `party` from the noised sums of all its stages (those of the mixed rows row by
+    /// row).
     pub fn new(
         study: &Study,
         party: &str,
-        noised: &[i64],
+        noised: &[Vec<i64>],
         signing_key: Option<&SigningKey>,
     ) -> Result<Self, Error> {
-        let mixed = study.mixed_rows(party)?;
-        let width = mixed.names.len();
-        assert_eq!(noised.len() as u64, mixed.k * width as u64, "one noised sum a row and column");
+        let (noised, earlier) = noised.split_last().ok_or(Error::Stages)?;
+        let (mut record, mixed) = ReleaseRecord::expected(study, party, earlier)?;
+        assert_eq!(noised.len(), mixed.coordinates(), "one noised sum a row and column");
+        let width = record.columns.len();
         let column =
             |j: usize| noised.iter().skip(j).step_by(width).map(|&sum| sum as f64 / mixed.scale()).collect();
-        let columns = Columns::new(mixed.names.clone(), (0..width).map(column).collect());
-        let mut record = ReleaseRecord::expected(study, party)?;
+        let columns = Columns::new(record.columns.clone(), (0..width).map(column).collect());
         let hash = columns.content_hash(&record.manifest(study, false));
         record.content_hash = hex::encode(hash);
         record.signature = signing_key.map(|key| key.sign(&hash));
@@ -190,6 +275,17 @@ impl Release {
     /// Whose valid signature it carries, if it is signed.
     pub fn signer(&self) -> Option<&PublicKey> {
         self.signer.as_ref()
+    }
+
+    /// The noised sums of the stages before the mixed rows.
+    pub fn earlier_sums(&self) -> Vec<Vec<i64>> {
+        self.record.earlier_sums().expect("a release is verified")
+    }
+
+    /// The stage of the mixed rows: how the published columns came about.
+    pub fn mixed_stage(&self) -> Stage {
+        let stage = self.study.stage(self.party(), &self.earlier_sums());
+        stage.ok().flatten().expect("a release is verified")
     }
 
     pub(crate) fn record(&self) -> &ReleaseRecord {
@@ -241,7 +337,7 @@ mod tests {
     use crate::dataset::{Completeness, PublicDataset};
     use crate::study::Draft;
 
-    const STUDY: &str = "format = 1\n[study]\nname = \"t\"\nrows = 50\nid = \"integer\"\nk = 4\n[privacy]\nepsilon = 1.0\ndelta = 1e-5\n[[party]]\nname = \"north\"\n[[party.column]]\nname = \"age\"\nlo = 0\nhi = 100\n[[party]]\nname = \"south\"\n[[party.column]]\nname = \"pressure\"\nlo = 0\nhi = 200\n";
+    const STUDY: &str = "format = 1\n[study]\nname = \"t\"\nrows = 50\nid = \"integer\"\nmethod = \"rmgm\"\nk = 4\n[privacy]\nepsilon = 1.0\ndelta = 1e-5\n[[party]]\nname = \"north\"\n[[party.column]]\nname = \"age\"\nlo = 0\nhi = 100\n[[party]]\nname = \"south\"\n[[party.column]]\nname = \"pressure\"\nlo = 0\nhi = 200\n";
 
     fn study() -> Study {
         Draft::parse(STUDY).unwrap().seal(MixingKey::new([1; 32])).unwrap()
@@ -252,7 +348,7 @@ mod tests {
     }
 
     fn release(party: &str) -> Release {
-        Release::new(&study(), party, &[5, -7, 100_000, 3], Some(&key())).unwrap()
+        Release::new(&study(), party, &[vec![5, -7, 100_000, 3]], Some(&key())).unwrap()
     }
 
     /// Reads bytes back as a file.
@@ -284,7 +380,7 @@ mod tests {
     fn forged_records_are_refused_though_their_hash_is_right() {
         type Forgery = fn(&mut ReleaseRecord, &mut Columns);
         let forgeries: [(&str, Forgery); 5] = [
-            ("noise", |record, _| record.stages[0].sigma = 1),
+            ("noise", |record, _| record.stages[0].noise[0].sigma = 1),
             ("noise", |record, _| record.stages[0].share = 5),
             ("statement", |record, _| record.statement = vec!["ε = 0.0001".to_owned()]),
             ("columns", |record, _| record.columns = vec!["years".to_owned()]),
@@ -304,7 +400,7 @@ mod tests {
     #[test]
     fn changed_values_hashes_and_signatures_are_refused() {
         let Release { study, record, columns, .. } = release("north");
-        let other = Release::new(&study, "north", &[5, -7, 100_001, 3], None).unwrap();
+        let other = Release::new(&study, "north", &[vec![5, -7, 100_001, 3]], None).unwrap();
         refused(read(&other.columns.to_parquet(&record.manifest(&study, true)), Release::read), "hash");
 
         let mut manifest = record.manifest(&study, true);

@@ -9,7 +9,7 @@ use std::error::Error;
 use potluck_core::encoding::{Bounds, Q};
 use potluck_core::learn::{Level, Ridge};
 use potluck_core::mixing::MixingKey;
-use potluck_core::noise::{Sigma, add_noise};
+use potluck_core::noise::{NOISED_SUM_LIMIT, Sigma, add_noise};
 use potluck_release::dataset::Completeness;
 use potluck_release::fit::{DEFAULT_RIDGE, Regression, fit};
 use potluck_release::model::Learner;
@@ -120,7 +120,12 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     let mut releases = Vec::new();
     for (at, (party, mut noised)) in definition.parties().iter().zip(sums).enumerate() {
-        add_noise(&mut noised, Sigma::new(study.mixed_rows(party.name())?.sigma)?, &mut rng);
+        add_noise(
+            &mut noised,
+            Sigma::new(study.mixed_rows(party.name())?.sigma)?,
+            NOISED_SUM_LIMIT,
+            &mut rng,
+        );
         // The last party of the sample does not sign.
         let signing_key = (at < 2).then(|| SigningKey::from_seed(&Zeroizing::new([at as u8 + 1; 32])));
         releases.push(Release::new(&study, party.name(), &noised, signing_key.as_ref())?);

@@ -64,7 +64,7 @@ fn head(model: &Model, dataset: &PublicDataset) -> Markup {
                 (fact("Parties", html! { (numbers::count(parties as u64)) }))
                 (fact("R²", html! {
                     @match model.diagnostics.r_squared {
-                        Some(share) => (figure(share, 2)),
+                        Some(share) => (figure(share.estimate, 2)),
                         None => "not estimable",
                     }
                 }))
@@ -86,10 +86,10 @@ fn warnings(model: &Model, dataset: &PublicDataset) -> Markup {
                 code { (dataset.content_hash()) } ". Fit again before you rely on either."
             }
         }
-        @if !model.diagnostics.sound {
+        @if let Some(fault) = model.diagnostics.fault() {
             p .warning role="note" {
                 strong { "Do not rely on these coefficients. " }
-                "In this fit " (model.diagnostics.stability) "."
+                "In this fit " (fault) "."
             }
         }
     }
@@ -203,7 +203,7 @@ fn privacy(dataset: &PublicDataset) -> Markup {
 fn diagnostics(model: &Model) -> Markup {
     let facts = &model.diagnostics;
     let row = |what: &str, value: Markup, meaning: Markup| ("", vec![html! { (what) }, value, meaning]);
-    let rows = vec![
+    let mut rows = vec![
         row("People (n)", html! { (numbers::count(facts.rows)) }, html! { "rows of each party's table" }),
         row(
             "Released rows (k)",
@@ -216,31 +216,39 @@ fn diagnostics(model: &Model) -> Markup {
             html! { "of Student's t in the intervals" },
         ),
         row("Learner", html! { code { (model.learner.name()) } }, html! { (words::learner(model.learner)) }),
-        row("Ridge", figure(model.ridge, 6), html! { "added to the diagonal of the moment matrix" }),
-        row(
+    ];
+    if let Some(values) = &facts.eigenvalues {
+        rows.push(row(
+            "Ridge",
+            figure(model.ridge, 6),
+            html! { "added to the diagonal of the moment matrix" },
+        ));
+        rows.push(row(
             "Smallest eigenvalue",
-            html! { (figure(facts.smallest_eigenvalue, 4)) },
-            html! { "of the moment matrix; standard error " (figure(facts.smallest_eigenvalue_error, 2)) "; " (facts.stability) },
-        ),
-        row(
+            html! { (figure(values.smallest, 4)) },
+            html! { "of the moment matrix; standard error " (figure(values.smallest_error, 2)) "; " (values.stability) },
+        ));
+        rows.push(row(
             "Condition number",
-            figure(facts.condition, 4),
-            html! { "largest absolute eigenvalue over the smallest, " (figure(facts.smallest_absolute_eigenvalue, 4)) },
-        ),
-        row(
+            figure(values.condition, 4),
+            html! { "largest absolute eigenvalue over the smallest, " (figure(values.smallest_absolute, 4)) },
+        ));
+    }
+    if let Some(variance) = facts.residual_variance {
+        rows.push(row(
             "Residual variance",
-            figure(facts.residual_variance, 4),
+            figure(variance, 4),
             html! {
                 "mean squared residual of one person, in encoded units"
-                @if facts.residual_variance < 0.0 { "; strong noise took the estimate below 0" }
+                @if variance < 0.0 { "; strong noise took the estimate below 0" }
             },
-        ),
-        row(
-            "R²",
-            html! { @match facts.r_squared { Some(share) => (figure(share, 4)), None => "not estimable" } },
-            html! { "share of the label's variation about the middle of its range" },
-        ),
-    ];
+        ));
+    }
+    rows.push(row(
+        "R²",
+        html! { @match facts.r_squared { Some(share) => (figure(share.estimate, 4)), None => "not estimable" } },
+        html! { "share of the label's variation about the middle of its range" },
+    ));
     html! {
         h2 { "Diagnostics" }
         (Table {

@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 use potluck_core::learn::Estimand;
 use potluck_release::Model;
-use potluck_release::model::{Coefficient, Estimate, Learner, Term};
+use potluck_release::model::{Coefficient, Estimate, Learner, RSquared, Term};
 use potluck_release::study::{Definition, IdKind, Method};
 
 use crate::numbers;
@@ -97,8 +97,8 @@ fn split(model: &Model) -> (Vec<String>, Vec<String>) {
 /// What limits a fit: points of a few words each, with what there is to say.
 pub(crate) fn limits(model: &Model, definition: &Definition) -> Vec<(&'static str, Markup)> {
     let mut points = Vec::new();
-    if !model.diagnostics.sound {
-        points.push(("Not sound", html! { (sentence(&model.diagnostics.stability)) }));
+    if let Some(fault) = model.diagnostics.fault() {
+        points.push(("Not sound", html! { (sentence(fault)) }));
     }
     points.push(("Chance", chance(model)));
     points.push(("Privacy noise", noise(model)));
@@ -110,10 +110,10 @@ pub(crate) fn limits(model: &Model, definition: &Definition) -> Vec<(&'static st
             (numbers::count(model.diagnostics.released_rows)) " people."
         }));
     }
-    match definition.method() {
-        Method::Rmgm | Method::Dgm => points.push(("No free intercept", html! {
+    if !model.free_intercept {
+        points.push(("No free intercept", html! {
             "The fit passes through the middle of every public range. Where the average of a column lies far from that middle, the coefficients take up the difference."
-        })),
+        }));
     }
     points.push(("Fit", fit(model)));
     points
@@ -169,7 +169,8 @@ fn estimand(model: &Model) -> Markup {
         @if attenuated {
             " Noise pulls them towards 0, most where its share is largest: a feature that is uncorrelated with the others keeps 1 minus its noise share of its coefficient. The intervals are about these attenuated values and need not cover those of the study itself."
         }
-        @let shrinkage = model.ridge / model.diagnostics.smallest_absolute_eigenvalue;
+        @let smallest = model.diagnostics.eigenvalues.as_ref().map_or(f64::INFINITY, |values| values.smallest_absolute);
+        @let shrinkage = model.ridge / smallest;
         @if shrinkage > 0.01 {
             " A ridge of " (numbers::significant(model.ridge, 6)) " shrinks them, by up to "
             (numbers::percent(shrinkage.min(1.0))) ": the intervals do not show that."
@@ -182,11 +183,14 @@ fn fit(model: &Model) -> Markup {
     let where_from = match model.learner {
         Learner::Ols => "in the released rows, noise included",
         Learner::Debiased => "in the study, with the noise taken out",
+        Learner::Posterior => "in the study, judged by rows that were held out",
     };
     html! {
         @match model.diagnostics.r_squared {
-            Some(share) => {
-                "R² is " (figure(share, 3)) ": the features explain " (numbers::percent(share)) " of the variation of "
+            Some(RSquared { estimate: share, interval }) => {
+                "R² is " (figure(share, 3))
+                @if let Some([low, high]) = interval { " (interval " (figure(low, 3)) " to " (figure(high, 3)) ")" }
+                ": the features explain " (numbers::percent(share)) " of the variation of "
                 (name(&model.label.name())) " about the middle of its range, " (where_from) "."
             }
             None => {
@@ -206,12 +210,18 @@ pub(crate) fn learner(learner: Learner) -> &'static str {
     match learner {
         Learner::Ols => "least squares on the released rows",
         Learner::Debiased => "least squares with the known noise variance subtracted",
+        Learner::Posterior => {
+            "every covariance by its posterior mean, given what is known of noise and mixing"
+        }
     }
 }
 
 /// How parties release.
 pub(crate) fn method(definition: &Definition) -> &'static str {
     match definition.method() {
+        Method::Calibrated => {
+            "columns standardised privately, local moments, then random mixing of people, each with Gaussian noise (calibrated)"
+        }
         Method::Rmgm => "random mixing of people, then Gaussian noise (rmgm)",
         Method::Dgm => "Gaussian noise on every row (dgm)",
     }

@@ -113,7 +113,7 @@ pub(super) fn run(arguments: &Demo, settings: &Settings<'_>) -> Result<()> {
         &Regression {
             label: "pressure".to_owned(),
             features: None,
-            learner: Learner::Debiased,
+            learner: Learner::Posterior,
             ridge: Ridge::new(potluck_release::fit::DEFAULT_RIDGE).map_err(Error::from)?,
             level: Level::default(),
         },

@@ -6,7 +6,7 @@ use anyhow::Result;
 use potluck_core::learn::{Level, Ridge};
 use potluck_release::files::{Audience, check_writable, write_file};
 use potluck_release::fit::{Regression, fit};
-use potluck_release::model::Estimate;
+use potluck_release::model::{Estimate, RSquared};
 use potluck_release::{Error, Model, PublicDataset};
 
 use super::{Settings, refuse_same_file};
@@ -57,44 +57,81 @@ pub(super) fn interval(estimate: &Estimate) -> String {
 }
 
 pub(super) fn to_text(model: &Model) -> String {
+    let with_parts = model.coefficients.iter().all(|coefficient| coefficient.parts.is_some());
     let mut rows = Vec::new();
     for coefficient in &model.coefficients {
-        rows.push(vec![
+        let mut row = vec![
             coefficient.term.name(),
             number(coefficient.value.estimate),
             number(coefficient.value.standard_error),
             interval(&coefficient.value),
-            format!("{:.0}%", 100.0 * coefficient.noise_share.min(1.0)),
-        ]);
+        ];
+        match &coefficient.parts {
+            Some(parts) if with_parts => {
+                row.push(number(coefficient.prediction));
+                let shares = [parts.privacy, parts.mixing, parts.sampling, parts.clipping];
+                row.extend(shares.map(|share| format!("{:.0}%", 100.0 * share)));
+            }
+            _ => row.push(format!("{:.0}%", 100.0 * coefficient.noise_share.min(1.0))),
+        }
+        rows.push(row);
     }
-    rows.push(vec![
-        "(implied intercept)".to_owned(),
-        number(model.intercept.estimate),
-        String::new(),
-        String::new(),
-        String::new(),
-    ]);
+    let mut intercept = if model.free_intercept {
+        let value = &model.intercept;
+        vec![
+            "(intercept)".to_owned(),
+            number(value.estimate),
+            number(value.standard_error),
+            interval(value),
+            number(model.prediction_intercept),
+        ]
+    } else {
+        vec!["(implied intercept)".to_owned(), number(model.intercept.estimate)]
+    };
     let percent = format!("{}% interval", (1e6 * model.level).round() / 1e4);
+    let mut header = vec!["", "estimate", "std. error", &percent];
+    if with_parts {
+        header.extend(["to predict", "privacy", "mixing", "sampling", "clipping"]);
+    } else {
+        header.push("noise share");
+    }
+    intercept.resize(header.len(), String::new());
+    rows.push(intercept);
     let unit = model.label_unit.as_ref().map_or(String::new(), |unit| format!(" ({unit})"));
     let mut text = format!("{}{unit} by {}:\n\n", model.label.name(), model.learner.name());
-    text.push_str(&table(&["", "estimate", "std. error", &percent, "noise share"], &rows));
+    text.push_str(&table(&header, &rows));
     let diagnostics = &model.diagnostics;
+    let r_squared = match &diagnostics.r_squared {
+        None => "not known".to_owned(),
+        Some(RSquared { estimate, interval: None }) => format!("{estimate:.3}"),
+        Some(RSquared { estimate, interval: Some([low, high]) }) => {
+            format!("{estimate:.3} [{low:.3}, {high:.3}]")
+        }
+    };
     let _ = writeln!(
         text,
-        "\nn = {}, released rows = {}, R² = {}, smallest eigenvalue = {} ± {}",
-        diagnostics.rows,
-        diagnostics.released_rows,
-        diagnostics.r_squared.map_or("not known".to_owned(), |r| format!("{r:.3}")),
-        number(diagnostics.smallest_eigenvalue),
-        number(diagnostics.smallest_eigenvalue_error),
+        "\nn = {}, released rows = {}, R² = {r_squared}",
+        diagnostics.rows, diagnostics.released_rows,
     );
+    if let Some(values) = &diagnostics.eigenvalues {
+        let (smallest, error) = (number(values.smallest), number(values.smallest_error));
+        let _ = writeln!(text, "smallest eigenvalue = {smallest} ± {error}");
+    }
     let _ = writeln!(text, "These are {}.", model.estimand);
-    let _ = writeln!(
-        text,
-        "No intercept is estimated: the fit passes through the middle of all bounds. Where the average of a column lies far from it, the slopes absorb the difference."
-    );
-    if !diagnostics.sound {
-        let _ = writeln!(text, "Careful: {}.", diagnostics.stability);
+    if with_parts {
+        let _ = writeln!(
+            text,
+            "privacy, mixing, sampling, clipping: what the variance of an estimate is made of. \"to predict\": the coefficient to predict with, shrunk where the data resolve little."
+        );
+    }
+    if !model.free_intercept {
+        let _ = writeln!(
+            text,
+            "No intercept is estimated: the fit passes through the middle of all bounds. Where the average of a column lies far from it, the slopes absorb the difference."
+        );
+    }
+    if let Some(fault) = diagnostics.fault() {
+        let _ = writeln!(text, "Careful: {fault}.");
     }
     text
 }

@@ -41,14 +41,13 @@ fn to_json(study: &Study, sealed: bool) -> Result<Value> {
     let definition = study.definition();
     let mut parties = Vec::new();
     for party in definition.parties() {
-        let mixed = study.mixed_rows(party.name())?;
+        let (row_norm, noise) = study.mixed_noise(party.name())?;
         parties.push(json!({
             "party": party.name(),
             "columns": party.columns().len(),
             "encoded_columns": party.width(),
-            "row_norm": (mixed.ball.norm_squared() as f64).sqrt() / f64::from(potluck_core::encoding::Q),
-            "sigma": mixed.sigma,
-            "noise": mixed.noise(),
+            "row_norm": row_norm,
+            "noise": noise,
             "release_bytes": release_bytes(study, party.width()),
         }));
     }
@@ -81,9 +80,8 @@ fn warnings(study: &Study) -> Vec<String> {
         warnings.push("subjects are told apart by their position: all parties must list the same people in the same order, and the order must not depend on the data.".to_owned());
     }
     let signal = definition.rows() as f64 / study.seal().k() as f64 / 3.0;
-    let drowned = |party: &Party| {
-        study.mixed_rows(party.name()).is_ok_and(|mixed| mixed.noise().powi(2) > 19.0 * signal)
-    };
+    let drowned =
+        |party: &Party| study.mixed_noise(party.name()).is_ok_and(|(_, noise)| noise.powi(2) > 19.0 * signal);
     if definition.parties().iter().any(drowned) {
         warnings.push("more than 95% of a released column is noise: expect intervals that include zero. More subjects, a larger ε or fewer columns a party would help.".to_owned());
     }
@@ -107,16 +105,16 @@ fn to_text(study: &Study, sealed: bool) -> String {
     );
     let mut rows = Vec::new();
     for party in definition.parties() {
-        let Ok(mixed) = study.mixed_rows(party.name()) else { continue };
+        let Ok((_, noise)) = study.mixed_noise(party.name()) else { continue };
         // A column that spreads evenly over its bounds has variance 1/3 in encoded units.
         let signal = definition.rows() as f64 / k as f64 / 3.0;
-        let noise = mixed.noise().powi(2);
+        let variance = noise.powi(2);
         rows.push(vec![
             party.name().to_owned(),
             party.columns().len().to_string(),
             party.width().to_string(),
-            number(mixed.noise()),
-            format!("{:.0}%", 100.0 * noise / (noise + signal)),
+            number(noise),
+            format!("{:.0}%", 100.0 * variance / (variance + signal)),
             size(release_bytes(study, party.width())),
         ]);
     }

@@ -13,8 +13,8 @@ use crate::args::Predict;
 pub(super) fn run(arguments: &Predict, settings: &Settings<'_>) -> Result<()> {
     let model = Model::read(&arguments.model)?;
     let table = Table::open(&arguments.data, &settings.tmp)?;
-    if !model.diagnostics.sound {
-        settings.printer.note(&format!("careful: {}", model.diagnostics.stability));
+    if let Some(fault) = model.diagnostics.fault() {
+        settings.printer.note(&format!("careful: {fault}"));
     }
     let mut out = BufWriter::new(io::stdout().lock());
     match predict(&model, &table, arguments.id.as_deref(), &mut out) {

@@ -35,7 +35,7 @@ format = 1
 name = {name}
 rows = {rows:<16} # number of subjects; every party's table has exactly one row for each
 id = "integer"           # integer | text | row
-method = "rmgm"          # rmgm | dgm
+method = "calibrated"    # calibrated | rmgm | dgm
 mixing = "sparse"        # sparse | bernoulli (rmgm), identity (dgm)
 
 [privacy]                # of each party's release

@@ -196,6 +196,13 @@ impl Original {
         &self.0.weights[1..]
     }
 
+    /// The same with more variance in the intercept: what the columns' centres add.
+    #[must_use]
+    pub fn with_intercept_variance(mut self, variance: f64) -> Self {
+        self.0.covariance.entries[0] += variance;
+        self
+    }
+
     /// Intercept first, then slopes, with the covariance of all of them.
     pub fn coefficients(&self) -> &Coefficients {
         &self.0

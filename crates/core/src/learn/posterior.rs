@@ -10,7 +10,10 @@ use faer::linalg::solvers::DenseSolveCore;
 use faer::linalg::triangular_solve::solve_lower_triangular_in_place;
 use faer::{Col, Mat, Par, Side};
 
-use super::{Interval, LearnError, Level, check_choice, student};
+use super::coefficients::{Covariance, Interval, Level};
+use super::student;
+use super::{Coefficients, LearnError, Released};
+use crate::calibrated::LocalMoments;
 
 /// How much of the undone clipping an interval allows for.
 const ALLOWANCE: f64 = 0.25;
@@ -21,17 +24,11 @@ const GRID: usize = 16;
 
 /// What the releases of all parties say, in standardised units.
 #[derive(Debug, Clone)]
-pub struct Evidence {
-    /// Number of subjects; a fraction of it when some mixed rows are held out.
-    pub n: f64,
-    /// Number of mixed rows.
-    pub k: f64,
+pub struct Evidence<'a> {
+    /// The mixed rows.
+    pub released: Released<'a>,
     /// The columns of each party.
     pub parties: Vec<Vec<usize>>,
-    /// Z′Z of the mixed rows.
-    pub gram: Mat<f64>,
-    /// Standard deviation of the noise in the mixed rows, by column.
-    pub noise: Vec<f64>,
     /// Covariance within parties; entries between parties are not used.
     pub covariance: Mat<f64>,
     /// Standard deviation of the noise in an off-diagonal entry of `covariance`, by column.
@@ -40,28 +37,99 @@ pub struct Evidence {
     pub attenuation: Vec<f64>,
 }
 
+impl<'a> Evidence<'a> {
+    /// What mixed rows say together with the moments within each party, given with its columns and by how much clipping
+    /// attenuated them.
+    pub fn from_parties(released: Released<'a>, parties: &[(Vec<usize>, &LocalMoments, &[f64])]) -> Self {
+        let p = released.columns().len();
+        let mut covariance = Mat::zeros(p, p);
+        let mut covariance_noise = vec![0.0; p];
+        let mut attenuation = vec![1.0; p];
+        for (members, moments, attenuated) in parties {
+            for (i, &row) in members.iter().enumerate() {
+                for (j, &column) in members.iter().enumerate() {
+                    covariance[(row, column)] = moments.covariance[i * members.len() + j];
+                }
+                covariance_noise[row] = moments.noise;
+                attenuation[row] = attenuated[i];
+            }
+        }
+        let parties = parties.iter().map(|(members, ..)| members.clone()).collect();
+        Self { released, parties, covariance, covariance_noise, attenuation }
+    }
+
+    /// What mixed rows say that come without local moments: every column is a party of its own, its variance is that
+    /// of its rows beyond the noise, and the regression goes through the origin.
+    pub fn from_rows(released: Released<'a>) -> Self {
+        let (k, n) = (released.k() as f64, released.n() as f64);
+        let p = released.columns().len();
+        let variances: Vec<f64> = released
+            .columns()
+            .iter()
+            .zip(released.noise())
+            .map(|(column, noise)| {
+                let squares: f64 = column.iter().map(|z| z * z).sum();
+                ((squares - k * noise * noise) / n).max(0.0)
+            })
+            .collect();
+        let errors = variances
+            .iter()
+            .zip(released.noise())
+            .map(|(variance, noise)| (variance * n / k + noise * noise) * k.sqrt() / n);
+        Self {
+            parties: (0..p).map(|column| vec![column]).collect(),
+            covariance_noise: errors.collect(),
+            covariance: Mat::from_fn(p, p, |i, j| if i == j { variances[i] } else { 0.0 }),
+            attenuation: vec![1.0; p],
+            released,
+        }
+    }
+}
+
+/// Evidence on some of the mixed rows: their number, the subjects they stand for, and the products of their columns.
+struct Sample {
+    n: f64,
+    k: f64,
+    gram: Mat<f64>,
+}
+
+impl Sample {
+    /// The mixed rows whose position is wanted; products of the features and, last, the label.
+    fn of(evidence: &Evidence<'_>, label: usize, features: &[usize], wanted: impl Fn(usize) -> bool) -> Self {
+        let released = &evidence.released;
+        let chosen: Vec<&[f64]> =
+            features.iter().chain([&label]).map(|&column| released.columns()[column]).collect();
+        let rows: Vec<usize> = (0..released.k()).filter(|&row| wanted(row)).collect();
+        let z = Mat::from_fn(rows.len(), chosen.len(), |i, j| chosen[j][rows[i]]);
+        let k = rows.len() as f64;
+        Self { n: released.n() as f64 * k / released.k() as f64, k, gram: z.transpose() * &z }
+    }
+}
+
 /// A regression learned from [`Evidence`], in standardised units.
 #[derive(Debug, Clone)]
 pub struct Posterior {
     /// Posterior mean weights: what to predict with.
     pub weights: Vec<f64>,
-    /// Weights without shrinkage of the label's covariances: what the intervals are about.
-    pub unshrunk: Vec<f64>,
-    /// Standard errors of `unshrunk`.
-    pub standard_errors: Vec<f64>,
-    /// Degrees of freedom of the intervals.
-    pub degrees: usize,
+    /// Weights without shrinkage of the label's covariances, with their covariance: what intervals are about.
+    pub estimate: Coefficients,
+    /// What each variance is made of.
+    pub parts: Vec<VarianceParts>,
     /// Explained share of the label's variance as the posterior mean has it.
     pub explained: f64,
 }
 
-impl Posterior {
-    /// A two-sided t interval for each weight.
-    pub fn intervals(&self, level: Level) -> Vec<Interval> {
-        let t = student::two_sided_quantile(level, self.degrees);
-        let interval = |(&b, &se): (&f64, &f64)| Interval { lower: b - t * se, upper: b + t * se };
-        self.unshrunk.iter().zip(&self.standard_errors).map(interval).collect()
-    }
+/// What the variance of a coefficient is made of, as shares that sum to one.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct VarianceParts {
+    /// Noise added for privacy.
+    pub privacy: f64,
+    /// Subjects that share a mixed row.
+    pub mixing: f64,
+    /// Subjects being a sample.
+    pub sampling: f64,
+    /// Allowance for values that were clipped.
+    pub clipping: f64,
 }
 
 /// Each party's features in coordinates in which its covariance is the identity and its noise diagonal.
@@ -81,7 +149,13 @@ struct Whitened {
 }
 
 impl Whitened {
-    fn new(evidence: &Evidence, label: usize, label_sd: f64, features: &[usize]) -> Result<Self, LearnError> {
+    fn new(
+        evidence: &Evidence<'_>,
+        sample: &Sample,
+        label: usize,
+        label_sd: f64,
+        features: &[usize],
+    ) -> Result<Self, LearnError> {
         let d = features.len();
         let mut white = Self {
             transform: Mat::zeros(d, d),
@@ -128,7 +202,7 @@ impl Whitened {
                     })
                     .sum();
                 white.variances.push(variance);
-                white.spreads.push(evidence.n / evidence.k + evidence.noise[first].powi(2) / variance);
+                white.spreads.push(sample.n / sample.k + evidence.released.noise()[first].powi(2) / variance);
                 white.noise.push(eta);
                 white.party.push(b);
                 white.own.push(own);
@@ -277,96 +351,258 @@ fn joint_matrix(white: &Whitened, means: &[f64], estimate: &Mat<f64>) -> Result<
     Ok((h, trust))
 }
 
-/// Learns the regression of `label` on `features`.
-pub fn posterior(evidence: &Evidence, label: usize, features: &[usize]) -> Result<Posterior, LearnError> {
-    check_choice(evidence.noise.len(), label, features)?;
-    let (n, k, d) = (evidence.n, evidence.k, features.len());
-    let label_variance = evidence.covariance[(label, label)].max(3.0 * evidence.covariance_noise[label]);
-    let label_sd = label_variance.sqrt();
-    let label_spread = n / k + evidence.noise[label].powi(2) / label_variance;
-    let white = Whitened::new(evidence, label, label_sd, features)?;
-    let (t, lambda) = (&white.spreads, &white.variances);
+/// Everything about a regression that its intervals need.
+struct Learned {
+    white: Whitened,
+    label_variance: f64,
+    label_spread: f64,
+    /// Cosines between mixed rows along the coordinates.
+    cosines: Mat<f64>,
+    /// Correlations with the label as they were found.
+    raw: Vec<f64>,
+    /// Their posterior means.
+    means: Vec<f64>,
+    correlations: Correlations,
+    h: Mat<f64>,
+    h_inverse: Mat<f64>,
+    trust: f64,
+    /// Weights of the coordinates.
+    w: Col<f64>,
+    /// From weights of coordinates to weights of features.
+    back: Mat<f64>,
+}
 
-    // Correlations of the mixed rows along the coordinates, with the noise removed from their scale.
-    let gram = Mat::from_fn(d, d, |i, j| evidence.gram[(features[i], features[j])]);
-    let rotated = &white.transform * gram * white.transform.transpose();
-    let with_label = &white.transform * Col::from_fn(d, |j| evidence.gram[(features[j], label)]);
-    let lengths: Vec<f64> = (0..d).map(|i| rotated[(i, i)].sqrt()).collect();
-    let cosines = Mat::from_fn(d, d, |i, j| rotated[(i, j)] / (lengths[i] * lengths[j]));
-    let label_length = evidence.gram[(label, label)].sqrt();
-    let raw = Mat::from_fn(d, d, |i, j| {
-        if white.apart(i, j) { cosines[(i, j)] * (t[i] * t[j]).sqrt() * k / n } else { 0.0 }
-    });
-    let variance = Mat::from_fn(d, d, |i, j| t[i] * t[j] * k / (n * n));
-    let between =
-        |i: usize| with_label[i] / (lengths[i] * label_length) * (t[i] * label_spread).sqrt() * k / n;
-    let c: Vec<f64> =
-        (0..d).map(|i| if white.own[i] { white.label_covariance[i] } else { between(i) }).collect();
-    let local = |i: usize| white.noise[i].powi(2) / lambda[i] * (1.0 / label_variance + 1.0 / lambda[i]);
-    let mixed = |i: usize| t[i] * label_spread * k / (n * n);
-    let v: Vec<f64> = (0..d).map(|i| if white.own[i] { local(i) } else { mixed(i) }).collect();
-    if !c.iter().chain(&v).all(|value| value.is_finite()) {
-        return Err(LearnError::Overflow);
+impl Learned {
+    /// Learns from a sample whose products are those of the features and, last, the label.
+    fn new(
+        evidence: &Evidence<'_>,
+        sample: &Sample,
+        label: usize,
+        features: &[usize],
+    ) -> Result<Self, LearnError> {
+        let (n, k, d) = (sample.n, sample.k, features.len());
+        let label_variance = evidence.covariance[(label, label)].max(3.0 * evidence.covariance_noise[label]);
+        let label_sd = label_variance.sqrt();
+        let label_spread = n / k + evidence.released.noise()[label].powi(2) / label_variance;
+        let white = Whitened::new(evidence, sample, label, label_sd, features)?;
+        let (t, lambda) = (&white.spreads, &white.variances);
+
+        // Correlations of the mixed rows along the coordinates, with the noise removed from their scale.
+        let rotated = &white.transform * sample.gram.submatrix(0, 0, d, d) * white.transform.transpose();
+        let with_label = &white.transform * sample.gram.col(d).subrows(0, d);
+        let lengths: Vec<f64> = (0..d).map(|i| rotated[(i, i)].sqrt()).collect();
+        let cosines = Mat::from_fn(d, d, |i, j| rotated[(i, j)] / (lengths[i] * lengths[j]));
+        let label_length = sample.gram[(d, d)].sqrt();
+        let crossed = Mat::from_fn(d, d, |i, j| {
+            if white.apart(i, j) { cosines[(i, j)] * (t[i] * t[j]).sqrt() * k / n } else { 0.0 }
+        });
+        let variance = Mat::from_fn(d, d, |i, j| t[i] * t[j] * k / (n * n));
+        let between =
+            |i: usize| with_label[i] / (lengths[i] * label_length) * (t[i] * label_spread).sqrt() * k / n;
+        let raw: Vec<f64> =
+            (0..d).map(|i| if white.own[i] { white.label_covariance[i] } else { between(i) }).collect();
+        let local = |i: usize| white.noise[i].powi(2) / lambda[i] * (1.0 / label_variance + 1.0 / lambda[i]);
+        let mixed = |i: usize| t[i] * label_spread * k / (n * n);
+        let errors: Vec<f64> = (0..d).map(|i| if white.own[i] { local(i) } else { mixed(i) }).collect();
+        if !raw.iter().chain(&errors).all(|value| value.is_finite()) {
+            return Err(LearnError::Overflow);
+        }
+
+        // Posterior means of the covariances with the label.
+        let (factors, _) = shrinkage(&raw, &errors, &geometric_grid(2.0 / d as f64, 1e-2), 1.0);
+        let mut means: Vec<f64> = raw.iter().zip(&factors).map(|(c, factor)| c * factor).collect();
+        cap_explained(&white, evidence.parties.len(), &mut means);
+
+        let correlations = Correlations::new(&white, &crossed, &variance, k)?;
+        let (h, trust) = joint_matrix(&white, &means, &correlations.estimate)?;
+        let h_inverse = inverse(&h).ok_or(LearnError::Overflow)?;
+        let w = &h_inverse * Col::from_fn(d, |i| means[i]);
+        let back = white.transform.transpose() * Mat::<f64>::identity(d, d) * label_sd;
+        Ok(Self {
+            white,
+            label_variance,
+            label_spread,
+            cosines,
+            raw,
+            means,
+            correlations,
+            h,
+            h_inverse,
+            trust,
+            w,
+            back,
+        })
     }
 
-    // Posterior means of the covariances with the label.
-    let (factors, _) = shrinkage(&c, &v, &geometric_grid(2.0 / d as f64, 1e-2), 1.0);
-    let mut means: Vec<f64> = c.iter().zip(&factors).map(|(c, factor)| c * factor).collect();
-    cap_explained(&white, evidence.parties.len(), &mut means);
+    /// Posterior mean weights of the features.
+    fn weights(&self) -> Vec<f64> {
+        (&self.back * &self.w).iter().copied().collect()
+    }
 
-    let correlations = Correlations::new(&white, &raw, &variance, k)?;
-    let (h, trust) = joint_matrix(&white, &means, &correlations.estimate)?;
-    let h_inverse = inverse(&h).ok_or(LearnError::Overflow)?;
-    let w = &h_inverse * Col::from_fn(d, |i| means[i]);
-    let back = white.transform.transpose() * Mat::<f64>::identity(d, d) * label_sd;
-    let weights = &back * &w;
-    let unshrunk = &back * (&h_inverse * Col::from_fn(d, |i| c[i]));
+    /// Share of the label's variance that the posterior mean explains.
+    fn explained(&self) -> f64 {
+        (0..self.means.len()).map(|i| self.means[i] * self.w[i]).sum::<f64>().clamp(0.0, 1.0)
+    }
 
-    // Variance of each estimating equation: mixing and noise between parties, what the prior hides, local noise.
-    let theta = |a: usize, b: usize| trust * correlations.resolved[(a, b)];
-    let equation = |a: usize| -> f64 {
-        let counts = if white.own[a] { 0.0 } else { 1.0 };
-        let u: Vec<f64> = (0..d).map(|b| theta(a, b) * w[b]).collect();
-        let mut mixed = counts * label_spread;
-        for b in 0..d {
-            mixed -= 2.0 * counts * u[b] * n / k * means[b];
-            for e in 0..d {
-                let total = n / k * (h[(b, e)] - f64::from(b == e)) + if b == e { t[b] } else { 0.0 };
-                mixed += u[b] * total * u[e];
-            }
-        }
-        let hidden: f64 = (0..d)
-            .filter(|&b| white.apart(a, b))
-            .map(|b| (1.0 - theta(a, b)).powi(2) * correlations.prior * w[b].powi(2))
-            .sum();
-        let local: f64 =
-            (0..d).filter(|&b| !white.apart(a, b)).map(|b| w[b].powi(2) / lambda[b]).sum::<f64>()
-                + w[a].powi(2) / lambda[a]
-                + if white.own[a] { 1.0 / label_variance } else { 0.0 };
-        k / (n * n) * t[a] * mixed.max(0.0) + hidden + white.noise[a].powi(2) / lambda[a] * local
-    };
-    let equations: Vec<f64> = (0..d).map(equation).collect();
-    let explained = (0..d).map(|i| means[i] * w[i]).sum::<f64>().clamp(0.0, 1.0);
-    let spread = Mat::from_fn(d, d, |i, j| {
-        let correlation = match (i == j, white.own[i] || white.own[j]) {
-            (true, _) => 1.0,
-            (false, true) => 0.0,
-            (false, false) => cosines[(i, j)],
+    /// Variance of each estimating equation: mixing and noise between parties, what the prior hides, local noise.
+    fn equations(&self, sample: &Sample) -> Vec<f64> {
+        let (n, k, d) = (sample.n, sample.k, self.means.len());
+        let Self { white, w, h, means, .. } = self;
+        let (t, lambda) = (&white.spreads, &white.variances);
+        let theta = |a: usize, b: usize| self.trust * self.correlations.resolved[(a, b)];
+        let total = Mat::from_fn(d, d, |b, e| {
+            n / k * (h[(b, e)] - f64::from(b == e)) + if b == e { t[b] } else { 0.0 }
+        });
+        let equation = |a: usize| -> f64 {
+            let counts = if white.own[a] { 0.0 } else { 1.0 };
+            let u = Col::from_fn(d, |b| theta(a, b) * w[b]);
+            let with_label: f64 = (0..d).map(|b| u[b] * n / k * means[b]).sum();
+            let mixed = counts * self.label_spread - 2.0 * counts * with_label + u.transpose() * &total * &u;
+            let hidden: f64 = (0..d)
+                .filter(|&b| white.apart(a, b))
+                .map(|b| (1.0 - theta(a, b)).powi(2) * self.correlations.prior * w[b].powi(2))
+                .sum();
+            let local: f64 =
+                (0..d).filter(|&b| !white.apart(a, b)).map(|b| w[b].powi(2) / lambda[b]).sum::<f64>()
+                    + w[a].powi(2) / lambda[a]
+                    + if white.own[a] { 1.0 / self.label_variance } else { 0.0 };
+            k / (n * n) * t[a] * mixed.max(0.0) + hidden + white.noise[a].powi(2) / lambda[a] * local
         };
-        correlation * (equations[i] * equations[j]).sqrt()
+        (0..d).map(equation).collect()
+    }
+
+    /// Covariance of the unshrunk weights of the features, given the variances of their equations.
+    fn covariance(&self, equations: &[f64]) -> Mat<f64> {
+        let d = equations.len();
+        let spread = Mat::from_fn(d, d, |i, j| {
+            let correlation = match (i == j, self.white.own[i] || self.white.own[j]) {
+                (true, _) => 1.0,
+                (false, true) => 0.0,
+                (false, false) => self.cosines[(i, j)],
+            };
+            correlation * (equations[i] * equations[j]).sqrt()
+        });
+        &self.back * &self.h_inverse * spread * &self.h_inverse * self.back.transpose()
+    }
+}
+
+/// Learns the regression of `label` on `features`.
+pub fn posterior(evidence: &Evidence<'_>, label: usize, features: &[usize]) -> Result<Posterior, LearnError> {
+    evidence.released.check_choice(label, features)?;
+    let sample = Sample::of(evidence, label, features, |_| true);
+    let learned = Learned::new(evidence, &sample, label, features)?;
+    let d = features.len();
+    let weights = learned.weights();
+    let unshrunk = &learned.back * (&learned.h_inverse * Col::from_fn(d, |i| learned.raw[i]));
+    let equations = learned.equations(&sample);
+    let of_equations = learned.covariance(&equations);
+    let explained = learned.explained();
+    let of_sampling =
+        &learned.back * &learned.h_inverse * learned.back.transpose() * ((1.0 - explained) / sample.n);
+    let clipping = |i: usize| {
+        let undone = evidence.attenuation[features[i]] + evidence.attenuation[label] - 2.0;
+        (ALLOWANCE * weights[i] * undone).powi(2)
+    };
+    let covariance = Covariance::from_lower(d, |i, j| {
+        of_equations[(i, j)] + of_sampling[(i, j)] + if i == j { clipping(i) } else { 0.0 }
     });
-    let covariance = &h_inverse * spread * &h_inverse + &h_inverse * ((1.0 - explained) / n);
-    let covariance = &back * covariance * back.transpose();
-    let standard_errors = (0..d).map(|i| {
-        let clipping = evidence.attenuation[features[i]] + evidence.attenuation[label] - 2.0;
-        (covariance[(i, i)].max(0.0) + (ALLOWANCE * weights[i] * clipping).powi(2)).sqrt()
+    let parts = (0..d).map(|i| VarianceParts {
+        privacy: of_equations[(i, i)] / covariance.get(i, i),
+        mixing: 0.0,
+        sampling: of_sampling[(i, i)] / covariance.get(i, i),
+        clipping: clipping(i) / covariance.get(i, i),
     });
-    let standard_errors: Vec<f64> = standard_errors.collect();
     Ok(Posterior {
-        weights: weights.iter().copied().collect(),
-        unshrunk: unshrunk.iter().copied().collect(),
-        standard_errors,
-        degrees: (k as usize).saturating_sub(1).max(3),
+        parts: parts.collect(),
+        estimate: Coefficients::new(
+            unshrunk.iter().copied().collect(),
+            covariance,
+            evidence.released.k().saturating_sub(1).max(3),
+        ),
+        weights,
         explained,
     })
+}
+
+/// Share of the label's variance that a regression explains, with its uncertainty.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ExplainedShare {
+    /// The estimate; noise can take it below 0 or above 1.
+    pub estimate: f64,
+    /// Its standard error.
+    pub standard_error: f64,
+    degrees: usize,
+}
+
+impl ExplainedShare {
+    /// A two-sided t interval.
+    pub fn interval(&self, level: Level) -> Interval {
+        let reach = student::two_sided_quantile(level, self.degrees) * self.standard_error;
+        Interval { lower: self.estimate - reach, upper: self.estimate + reach }
+    }
+}
+
+/// How many parts the mixed rows are split into for cross-fitting.
+const FOLDS: usize = 5;
+
+/// What share of the label's variance a regression learned from as many rows explains, by cross-fitting: weights come from
+/// four fifths of the mixed rows and are judged by the rest.
+pub fn explained_share(
+    evidence: &Evidence<'_>,
+    label: usize,
+    features: &[usize],
+) -> Result<ExplainedShare, LearnError> {
+    evidence.released.check_choice(label, features)?;
+    let (n, k, d) = (evidence.released.n() as f64, evidence.released.k(), features.len());
+    let label_variance = evidence.covariance[(label, label)].max(3.0 * evidence.covariance_noise[label]);
+    let party_of = |column: usize| evidence.parties.iter().position(|members| members.contains(&column));
+    let party: Vec<Option<usize>> = features.iter().map(|&column| party_of(column)).collect();
+    let own: Vec<bool> = party.iter().map(|&of_feature| of_feature == party_of(label)).collect();
+    let columns = evidence.released.columns();
+
+    let mut scores = vec![0.0; k];
+    let mut local = 0.0;
+    let mut squares = 0.0;
+    for fold in 0..FOLDS {
+        let sample = Sample::of(evidence, label, features, |row| row % FOLDS != fold);
+        let w = Learned::new(evidence, &sample, label, features)?.weights();
+        let held_out: Vec<usize> = (fold..k).step_by(FOLDS).collect();
+        for &row in &held_out {
+            let mut of_party = vec![0.0; evidence.parties.len()];
+            let (mut all, mut elsewhere) = (0.0, 0.0);
+            for j in 0..d {
+                let part = columns[features[j]][row] * w[j];
+                all += part;
+                elsewhere += if own[j] { 0.0 } else { part };
+                of_party[party[j].unwrap_or(0)] += part;
+            }
+            let within: f64 = of_party.iter().map(|part| part * part).sum();
+            scores[row] = 2.0 * columns[label][row] * elsewhere - (all * all - within);
+        }
+        let weight = held_out.len() as f64 / k as f64;
+        let mut explained = 0.0;
+        for i in 0..d {
+            if own[i] {
+                explained += 2.0 * w[i] * evidence.covariance[(features[i], label)];
+            }
+            for j in (0..d).filter(|&j| party[i] == party[j]) {
+                explained -= w[i] * evidence.covariance[(features[i], features[j])] * w[j];
+            }
+        }
+        local += weight * explained;
+        squares += weight * w.iter().map(|w| w * w).sum::<f64>();
+    }
+    let total: f64 = scores.iter().sum();
+    let estimate = (local + total / n) / label_variance;
+    let mean = total / k as f64;
+    let variance = scores.iter().map(|score| (score - mean).powi(2)).sum::<f64>() / (k as f64 - 1.0);
+    let noisiest = evidence.covariance_noise.iter().copied().fold(0.0, f64::max);
+    let of_moments =
+        if own.contains(&true) { 4.0 * evidence.covariance_noise[label].powi(2) * squares } else { 0.0 }
+            + 2.0 * (noisiest * squares).powi(2);
+    let of_sampling =
+        4.0 * label_variance.powi(2) * estimate.max(0.0) * (1.0 - estimate.min(1.0)).powi(2) / n;
+    let standard_error =
+        (2.0 * k as f64 * variance / (n * n) + of_moments + of_sampling).sqrt() / label_variance;
+    Ok(ExplainedShare { estimate, standard_error, degrees: (k - 1).max(3) })
 }

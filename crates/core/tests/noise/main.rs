@@ -9,7 +9,7 @@ mod controls;
 mod special;
 
 use battery::{Finding, Reference, battery};
-use potluck_core::noise::{Sigma, add_noise, rounded_gaussian, rounded_gaussian_in_digits};
+use potluck_core::noise::{NOISED_SUM_LIMIT, Sigma, add_noise, rounded_gaussian, rounded_gaussian_in_digits};
 use rand_chacha::ChaCha20Rng;
 use rand_core::SeedableRng;
 use serde_json::Value;
@@ -93,7 +93,7 @@ fn bulk_noise_has_the_exact_distribution() {
         if block.is_empty() || block_scale != scale {
             block_scale = scale;
             block = vec![0; 1000];
-            add_noise(&mut block, sigma(scale), &mut rng);
+            add_noise(&mut block, sigma(scale), NOISED_SUM_LIMIT, &mut rng);
         }
         block.pop().expect("just filled")
     });
@@ -212,7 +212,7 @@ fn constant_noise_is_rejected_in_every_test_of_shape() {
 fn the_same_seed_gives_the_same_noise() {
     let draw = |seed| {
         let mut sums = vec![0; 1000];
-        add_noise(&mut sums, sigma(12_345), &mut seeded(seed));
+        add_noise(&mut sums, sigma(12_345), NOISED_SUM_LIMIT, &mut seeded(seed));
         sums
     };
     assert_eq!(draw(20), draw(20));
@@ -245,7 +245,7 @@ fn bulk_noise_replays_the_reference() {
     assert_replays(&replays["add_noise_to_zeros"], |scale, width, count, rng| {
         assert_eq!(width, 64, "the shipped width");
         let mut sums = vec![0; count];
-        add_noise(&mut sums, sigma(scale), rng);
+        add_noise(&mut sums, sigma(scale), NOISED_SUM_LIMIT, rng);
         sums
     });
 }

@@ -14,7 +14,7 @@ use potluck_core::mixing::{MixingKey, SubjectDigest};
 use potluck_release::study::{Column, Domain, IdKind, Missing, Study, Unknown};
 
 use crate::Error;
-use crate::rows::{Rows, Values};
+use crate::rows::{ColumnValues, Rows};
 
 const MILLISECONDS_A_DAY: i64 = 86_400_000;
 
@@ -115,7 +115,7 @@ fn parse_numbers(place: &Place<'_>, array: &StringArray, tokens: &[String]) -> R
     array.iter().enumerate().map(parse).collect()
 }
 
-/// Values as the text that levels are compared with; `None` where missing.
+/// ColumnValues as the text that levels are compared with; `None` where missing.
 fn texts(place: &Place<'_>, array: &ArrayRef) -> Result<StringArray, Error> {
     let array = place.plain(array)?;
     let kind = array.data_type();
@@ -165,18 +165,18 @@ fn column_values(
     array: &ArrayRef,
     text: bool,
     tokens: &[String],
-) -> Result<Values, Error> {
+) -> Result<ColumnValues, Error> {
     let (values, first_missing) = match column.domain() {
         Domain::Numeric(_) => {
             let numbers = numbers(place, array, text, tokens)?;
             let missing = numbers.iter().position(|number| !number.is_finite());
-            (Values::Numbers(numbers), missing)
+            (ColumnValues::Numbers(numbers), missing)
         }
         Domain::Categorical { levels: names, unknown } => {
             let missing_text = |value: &str| text && tokens.iter().any(|token| token == value);
             let codes = levels(place, array, &level_codes(names), *unknown, missing_text)?;
             let missing = codes.iter().position(|&code| code == MISSING_LEVEL);
-            (Values::Levels(codes), missing)
+            (ColumnValues::Levels(codes), missing)
         }
     };
     match (column.missing(), first_missing) {
@@ -294,7 +294,7 @@ fn is_plain_integer(text: &str) -> bool {
         && !negative_zero
 }
 
-/// Values of a column for prediction: numbers as they are, and texts for levels.
+/// ColumnValues of a column for prediction: numbers as they are, and texts for levels.
 pub(crate) enum Input {
     Numbers(Vec<f64>),
     Texts(StringArray),

@@ -20,11 +20,13 @@ pub const PARTY: &str = "clinic";
 
 /// A study in which the clinic has two numeric columns and two categorical ones.
 pub fn study(rows: u64, settings: &str, party_settings: &str) -> Study {
+    let method = if settings.contains("method") { "" } else { "method = \"rmgm\"" };
     let text = format!(
         r#"format = 1
 [study]
 name = "test"
 rows = {rows}
+{method}
 {settings}
 [privacy]
 epsilon = 1.0
@@ -129,8 +131,8 @@ pub fn release(study: &Study, table: &Table, threads: usize, seed: u64) -> Resul
 }
 
 /// The noised integers that a release publishes, row by row.
-pub fn integers(study: &Study, release: &Release) -> Vec<i64> {
-    let scale = study.mixed_rows(PARTY).unwrap().scale();
+pub fn integers(release: &Release) -> Vec<i64> {
+    let scale = release.mixed_stage().scale();
     let columns = release.columns();
     (0..columns.rows())
         .flat_map(|row| columns.values().iter().map(move |column| (column[row] * scale).round() as i64))

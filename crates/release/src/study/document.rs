@@ -91,8 +91,9 @@ pub(crate) struct SealedSection {
 #[serde(deny_unknown_fields)]
 pub(crate) struct SealedParty {
     pub(crate) name: String,
-    /// C: squared radius of the row-norm ball in units of 1/Q².
-    pub(crate) norm_squared: u64,
+    /// C: squared radius of the row-norm ball in units of 1/Q²; absent where it follows from published sums.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) norm_squared: Option<u64>,
     /// Noise scales by name, in units of the integer sums.
     pub(crate) sigma: BTreeMap<String, u64>,
 }

@@ -12,13 +12,15 @@ use std::fs;
 use std::path::Path;
 
 use potluck_core::accounting::{Delta, Epsilon, Mu, MuSquared};
+use potluck_core::calibrated::PartyPlan;
 use potluck_core::encoding::{Ball, Bounds, Encoder, LevelCount, Q};
 use potluck_core::mixing::{Mixing, MixingKey};
+use potluck_core::stage::Stage;
 use serde::{Deserialize, Serialize};
 
 use crate::{Error, FORMAT, canonical};
 use document::{ColumnSection, Document, PartySection, PrivacySection, StudySection};
-pub use seal::{MIXED, Seal};
+pub use seal::Seal;
 
 /// What identifies a subject, and so its column of the mixing matrix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -36,6 +38,8 @@ pub enum IdKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Method {
+    /// Columns standardised privately, local moments, then random mixing with less noise.
+    Calibrated,
     /// Random mixing, then the Gaussian mechanism (the paper's RMGM).
     Rmgm,
     /// The Gaussian mechanism on every row (the paper's DGM and BGM).
@@ -305,9 +309,12 @@ impl Definition {
             ));
         }
         check_name("study.name", &study.name, 200)?;
-        let method = study.method.unwrap_or(Method::Rmgm);
+        let method = study.method.unwrap_or(match study.preset {
+            Some(Preset::Paper) => Method::Rmgm,
+            None => Method::Calibrated,
+        });
         let mixing = study.mixing.unwrap_or(match method {
-            Method::Rmgm => MixingKind::Sparse,
+            Method::Calibrated | Method::Rmgm => MixingKind::Sparse,
             Method::Dgm => MixingKind::Identity,
         });
         let calibration = privacy.calibration.unwrap_or(match study.preset {
@@ -338,7 +345,14 @@ impl Definition {
     fn check(&self) -> Result<(), Error> {
         match (self.method, self.mixing, self.id) {
             (Method::Dgm, MixingKind::Identity, IdKind::Row)
+            | (Method::Calibrated, MixingKind::Sparse, _)
             | (Method::Rmgm, MixingKind::Sparse | MixingKind::Bernoulli, _) => {}
+            (Method::Calibrated, ..) => {
+                return Err(Error::study(
+                    "study.mixing",
+                    "method calibrated mixes sparsely: set mixing = \"sparse\", or leave it out",
+                ));
+            }
             (Method::Dgm, MixingKind::Identity, _) => {
                 return Err(Error::study(
                     "study.id",
@@ -357,6 +371,9 @@ impl Definition {
                     "method rmgm needs mixing = \"sparse\" or \"bernoulli\"",
                 ));
             }
+        }
+        if self.preset == Some(Preset::Paper) && self.method == Method::Calibrated {
+            return Err(Error::study("study.method", "preset paper is for the methods rmgm and dgm"));
         }
         if self.preset == Some(Preset::Paper) && self.calibration != Calibration::Classical {
             return Err(Error::study("privacy.calibration", "preset paper is calibrated by \"classical\""));
@@ -419,6 +436,12 @@ impl Definition {
             }
         }
         for party in &self.parties {
+            if self.method == Method::Calibrated && party.clip_norm.is_some() {
+                return Err(Error::study(
+                    format!("party {:?}: clip_norm", party.name),
+                    "method calibrated finds the row norm itself; leave clip_norm out",
+                ));
+            }
             let ball = self.ball(party)?;
             // Every sum of encoded rows and of their products fits i64, and the released numbers are exact in f64.
             let worst = u128::from(self.rows) * u128::from(ball.norm_squared());
@@ -737,49 +760,30 @@ impl Study {
         MuSquared::checked_sum(each).expect("μ² is below 2²⁰ and a study has fewer than 2⁴⁴ parties")
     }
 
-    /// Everything that determines the mixed rows of `party`.
-    pub fn mixed_rows(&self, party: &str) -> Result<MixedRows, Error> {
-        let party = self.definition.party(party)?;
-        let sealed = self.seal.party(party.name());
-        Ok(MixedRows {
-            encoders: party.columns().iter().map(Column::encoder).collect(),
-            names: party.encoded_names(),
-            ball: sealed.ball,
-            mixing: self.definition.mixing(),
-            rows: self.definition.rows(),
-            k: self.seal.k(),
-            sigma: sealed.sigma,
-        })
-    }
-}
-
-/// The public description of the one stage of the paper's methods: the mixed, noised rows.
-#[derive(Clone, Debug, PartialEq)]
-pub struct MixedRows {
-    /// How each raw column is encoded.
-    pub encoders: Vec<Encoder>,
-    /// Names of the encoded columns.
-    pub names: Vec<String>,
-    /// The ball that bounds a subject's encoded row.
-    pub ball: Ball,
-    /// Which matrix mixes the subjects.
-    pub mixing: Mixing,
-    /// n: number of subjects.
-    pub rows: u64,
-    /// Number of mixed rows.
-    pub k: u64,
-    /// Standard deviation of the noise, in units of the integer sums.
-    pub sigma: u64,
-}
-
-impl MixedRows {
-    /// Q√w: the published value is the integer sum divided by this.
-    pub fn scale(&self) -> f64 {
-        f64::from(Q) * (self.mixing.column_norm_squared(self.k) as f64).sqrt()
+    /// The next stage of the release of `party`, given the noised sums of the stages before it; nothing after the
+    /// last one.
+    pub fn stage(&self, party: &str, earlier: &[Vec<i64>]) -> Result<Option<Stage>, Error> {
+        self.seal.party(self.definition.party(party)?.name()).stage(&self.seal, &self.definition, earlier)
     }
 
-    /// Standard deviation of the noise in published units, that of rounding included.
-    pub fn noise(&self) -> f64 {
-        ((self.sigma as f64).powi(2) + 1.0 / 12.0).sqrt() / self.scale()
+    /// The first stage of the release of `party`.
+    pub fn first_stage(&self, party: &str) -> Result<Stage, Error> {
+        Ok(self.stage(party, &[])?.expect("a release has a first stage"))
+    }
+
+    /// The row norm of `party` and the noise in its mixed rows, in published units: what public facts say of them, or the
+    /// largest that they can be.
+    pub fn mixed_noise(&self, party: &str) -> Result<(f64, f64), Error> {
+        if let Some(plan) = self.calibrated(party)? {
+            return Ok(plan.largest_noise());
+        }
+        let stage = self.first_stage(party)?;
+        let norm_squared = stage.encoder.ball().map_or(0, Ball::norm_squared);
+        Ok(((norm_squared as f64).sqrt() / f64::from(Q), stage.noise_level()))
+    }
+
+    /// What public facts determine for the release of `party`, if the method is calibrated.
+    pub fn calibrated(&self, party: &str) -> Result<Option<&PartyPlan>, Error> {
+        Ok(self.seal.party(self.definition.party(party)?.name()).calibrated())
     }
 }

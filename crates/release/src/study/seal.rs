@@ -3,15 +3,18 @@
 use std::collections::BTreeMap;
 
 use potluck_core::accounting::{Mu, Share, sigma_for};
-use potluck_core::encoding::Ball;
+use potluck_core::calibrated::{CalibratedError, Layout, PartyPlan, Plan, STAGES};
+use potluck_core::encoding::{Ball, RowEncoder};
 use potluck_core::mixing::MixingKey;
+use potluck_core::noise::Sigma;
+use potluck_core::stage::{Stage, Statistic};
 
 use super::document::{SealedParty, SealedSection};
-use super::{Calibration, Definition, Method};
+use super::{Calibration, Column, Definition, Method, Party};
 use crate::Error;
 
-/// Name of the noise scale of the mixed rows.
-pub const MIXED: &str = "mixed";
+/// Name of the stage of mixed rows.
+const MIXED: &str = STAGES[3];
 
 /// Most sums that a party may have to hold: 8 GiB.
 const MOST_SUMS: u128 = 1 << 30;
@@ -21,6 +24,7 @@ const MOST_SUMS: u128 = 1 << 30;
 pub struct Seal {
     key: MixingKey,
     mu: Mu,
+    shares: Vec<Share>,
     k: u64,
     parties: Vec<PartySeal>,
 }
@@ -29,37 +33,107 @@ pub struct Seal {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct PartySeal {
     name: String,
-    pub(super) ball: Ball,
-    pub(super) sigma: u64,
+    noise: PartyNoise,
+}
+
+/// What determines a party's noise.
+#[derive(Clone, Debug, PartialEq)]
+enum PartyNoise {
+    /// One stage: the ball and the noise scale of the mixed rows.
+    Mixed { ball: Ball, sigma: Sigma },
+    /// Four stages: what public facts say of them.
+    Calibrated(PartyPlan),
+}
+
+impl PartySeal {
+    pub(super) fn stage(
+        &self,
+        seal: &Seal,
+        definition: &Definition,
+        earlier: &[Vec<i64>],
+    ) -> Result<Option<Stage>, Error> {
+        match &self.noise {
+            PartyNoise::Calibrated(plan) => Ok(plan.stage(earlier).map_err(of_party(&self.name))?),
+            PartyNoise::Mixed { ball, sigma } if earlier.is_empty() => {
+                let party = definition.party(&self.name)?;
+                let encoder = RowEncoder::plain(&encoders(party)).within(*ball);
+                Ok(Some(Stage {
+                    name: MIXED,
+                    share: Share::WHOLE,
+                    noise: vec![(seal.k as usize * encoder.width(), *sigma)],
+                    encoder,
+                    statistic: Statistic::Mixed { mixing: definition.mixing(), k: seal.k },
+                }))
+            }
+            PartyNoise::Mixed { .. } => Ok(None),
+        }
+    }
+
+    pub(super) fn calibrated(&self) -> Option<&PartyPlan> {
+        match &self.noise {
+            PartyNoise::Calibrated(plan) => Some(plan),
+            PartyNoise::Mixed { .. } => None,
+        }
+    }
+}
+
+fn encoders(party: &Party) -> Vec<potluck_core::encoding::Encoder> {
+    party.columns().iter().map(Column::encoder).collect()
+}
+
+fn of_party(name: &str) -> impl Fn(CalibratedError) -> Error {
+    move |error| Error::study(format!("party {name:?}"), error.to_string())
 }
 
 impl Seal {
     /// Computes the seal.
-    ///
-    /// # Privacy
-    /// Each party's σ is the smallest integer with σ²μ² ≥ 4CW, where 2√(CW) bounds the change of the mixed
-    /// rows when one subject is replaced (docs/PRIVACY.md#mixed-rows).
     pub(super) fn compute(definition: &Definition, key: MixingKey) -> Result<Self, Error> {
         let (epsilon, delta) = (definition.epsilon(), definition.delta());
         let mu = match definition.calibration() {
             Calibration::Analytic => Mu::analytic(epsilon, delta)?,
             Calibration::Classical => Mu::classical(epsilon, delta)?,
         };
-        let k = mixed_row_count(definition, mu);
-        let parties = definition.parties().iter().map(|party| {
-            let ball = definition.ball(party)?;
-            if u128::from(k) * party.width() as u128 > MOST_SUMS {
+        let seal = match definition.method() {
+            Method::Calibrated => Self::calibrated(definition, key, mu)?,
+            Method::Rmgm | Method::Dgm => Self::mixed(definition, key, mu)?,
+        };
+        for party in definition.parties() {
+            if u128::from(seal.k) * party.width() as u128 > MOST_SUMS {
                 return Err(Error::study(
                     format!("party {:?}", party.name()),
                     "k released rows of its columns are too many to hold in memory; choose a smaller k, or fewer columns",
                 ));
             }
-            let weight = definition.mixing().column_norm_squared(k);
+        }
+        Ok(seal)
+    }
+
+    /// # Privacy
+    /// Each party's σ is the smallest integer with σ²μ² ≥ 4CW, where 2√(CW) bounds the change of the mixed
+    /// rows when one subject is replaced (docs/PRIVACY.md#mixed-rows).
+    fn mixed(definition: &Definition, key: MixingKey, mu: Mu) -> Result<Self, Error> {
+        let k = mixed_row_count(definition, mu);
+        let weight = definition.mixing().column_norm_squared(k);
+        let parties = definition.parties().iter().map(|party| {
+            let ball = definition.ball(party)?;
             let sensitivity_squared = 4 * u128::from(ball.norm_squared()) * u128::from(weight);
-            let sigma = sigma_for(mu, Share::WHOLE, (sensitivity_squared, 1))?;
-            Ok(PartySeal { name: party.name().to_owned(), ball, sigma })
+            let sigma = Sigma::new(sigma_for(mu, Share::WHOLE, (sensitivity_squared, 1))?)
+                .expect("sigma_for keeps noise scales in range");
+            Ok(PartySeal { name: party.name().to_owned(), noise: PartyNoise::Mixed { ball, sigma } })
         });
-        Ok(Self { key, mu, k, parties: parties.collect::<Result<_, Error>>()? })
+        Ok(Self { key, mu, shares: vec![Share::WHOLE], k, parties: parties.collect::<Result<_, Error>>()? })
+    }
+
+    fn calibrated(definition: &Definition, key: MixingKey, mu: Mu) -> Result<Self, Error> {
+        let layouts: Vec<Layout> =
+            definition.parties().iter().map(|party| Layout::new(encoders(party))).collect();
+        let plan = Plan::new(definition.rows(), mu, &layouts, definition.k).map_err(of_party("all"))?;
+        let parties = definition.parties().iter().zip(layouts).map(|(party, layout)| {
+            let plan = plan.party(layout).map_err(of_party(party.name()))?;
+            Ok(PartySeal { name: party.name().to_owned(), noise: PartyNoise::Calibrated(plan) })
+        });
+        let parties = parties.collect::<Result<_, Error>>()?;
+        Ok(Self { key, mu, shares: plan.shares().to_vec(), k: plan.k(), parties })
     }
 
     /// Recomputes the seal and compares it with what the study says.
@@ -84,16 +158,26 @@ impl Seal {
     }
 
     pub(super) fn to_section(&self) -> SealedSection {
-        let parties = self.parties.iter().map(|party| SealedParty {
-            name: party.name.clone(),
-            norm_squared: party.ball.norm_squared(),
-            sigma: BTreeMap::from([(MIXED.to_owned(), party.sigma)]),
+        let parties = self.parties.iter().map(|party| match &party.noise {
+            PartyNoise::Mixed { ball, sigma } => SealedParty {
+                name: party.name.clone(),
+                norm_squared: Some(ball.norm_squared()),
+                sigma: BTreeMap::from([(MIXED.to_owned(), sigma.get())]),
+            },
+            PartyNoise::Calibrated(plan) => SealedParty {
+                name: party.name.clone(),
+                norm_squared: None,
+                sigma: BTreeMap::from([
+                    ("standardise-sum".to_owned(), plan.round_noise().sum),
+                    ("standardise-square".to_owned(), plan.round_noise().square),
+                ]),
+            },
         });
         SealedSection {
             id: None,
             mixing_key: self.key.to_hex(),
             mu: self.mu.to_f64(),
-            shares: vec![Share::WHOLE.parts()],
+            shares: self.shares.iter().map(|share| share.parts()).collect(),
             k: self.k,
             party: parties.collect(),
         }
@@ -113,6 +197,11 @@ impl Seal {
         self.mu
     }
 
+    /// Shares of μ², one a stage, out of 2²⁰.
+    pub fn shares(&self) -> &[Share] {
+        &self.shares
+    }
+
     /// Number of mixed rows.
     pub fn k(&self) -> u64 {
         self.k
@@ -123,8 +212,8 @@ impl Seal {
 fn mixed_row_count(definition: &Definition, mu: Mu) -> u64 {
     match (definition.method(), definition.k) {
         (Method::Dgm, _) => definition.rows(),
-        (Method::Rmgm, Some(k)) => k,
-        (Method::Rmgm, None) => {
+        (_, Some(k)) => k,
+        (_, None) => {
             let rule = (10.0 * (definition.rows() as f64).sqrt() * mu.to_f64()).floor() as u64;
             rule.max(3 * definition.width() as u64).min(definition.rows())
         }

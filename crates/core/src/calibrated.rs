@@ -1,0 +1,558 @@
+//! The calibrated release: columns are standardised privately before they are mixed, and local moments are
+//! published beside the mixed rows.
+//!
+//! Four stages, each of which re-encodes the raw values with parameters that follow from published results of the
+//! stages before. Everything here is public: it works on noised sums, with additions, multiplications, divisions and
+//! square roots of doubles only, so that every party and every verifier gets the same parameters bit for bit. The
+//! proofs are in docs/PRIVACY.md#calibrated.
+
+use thiserror::Error;
+
+use crate::accounting::{Mu, SHARES, Share, SigmaError, sigma_for};
+use crate::encoding::{
+    Ball, Encoder, EncodingError, LARGEST_SCALED, Q, RowEncoder, Scaling, round_half_away,
+};
+use crate::mixing::Mixing;
+use crate::noise::Sigma;
+use crate::stage::{Stage, Statistic, pairs};
+
+/// Names of the four stages, in order.
+pub const STAGES: [&str; 4] = ["standardise-1", "standardise-2", "moments", "mixed"];
+
+/// Smallest and largest part of μ² that goes to standardisation and moments.
+const LOCAL_PART: (f64, f64) = (0.05, 0.5);
+/// The row norm grows once μ√(n/d_e) exceeds this.
+const GROWTH_START: f64 = 200.0;
+/// Half-width of a column's box in standard deviations, before growth.
+const BOX: f64 = 3.0;
+/// Smallest standard deviation and half-width of a box that a column is scaled by.
+const SMALLEST_SCALE: f64 = 1e-6;
+/// The fixed scale of a level: a rare level must not be blown up.
+const LEVEL_SCALE: f64 = 0.5;
+
+/// Largest attenuation that is undone: of a numeric column, and of a level.
+const MOST_ATTENUATION: (f64, f64) = (1.5, 2.0);
+
+/// Why a calibrated release cannot be planned or continued.
+#[derive(Debug, Error, PartialEq)]
+pub enum CalibratedError {
+    /// A noise scale is out of range.
+    #[error(transparent)]
+    Sigma(#[from] SigmaError),
+    /// The row norm is out of range.
+    #[error(transparent)]
+    Norm(#[from] EncodingError),
+    /// A stage's sums do not have the right number.
+    #[error("stage {stage} has {found} sums where {expected} belong")]
+    Sums {
+        /// The stage.
+        stage: &'static str,
+        /// Sums that the stage has.
+        expected: usize,
+        /// Sums that there are.
+        found: usize,
+    },
+    /// Sums could exceed 64 bits.
+    #[error("its sums could overflow: use fewer columns or fewer rows")]
+    Overflow,
+}
+
+/// The columns of one party.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Layout {
+    encoders: Vec<Encoder>,
+    /// For each encoded column, whether it is numeric rather than a level.
+    numeric: Vec<bool>,
+}
+
+impl Layout {
+    /// Columns with these encodings.
+    pub fn new(encoders: Vec<Encoder>) -> Self {
+        let kinds = |encoder: &Encoder| vec![matches!(encoder, Encoder::Numeric(_)); encoder.width()];
+        let numeric = encoders.iter().flat_map(kinds).collect();
+        Self { encoders, numeric }
+    }
+
+    /// d: number of encoded columns.
+    pub fn width(&self) -> usize {
+        self.numeric.len()
+    }
+
+    /// For each encoded column, whether it is numeric rather than a level.
+    pub fn numeric(&self) -> &[bool] {
+        &self.numeric
+    }
+
+    /// d_e: encoded columns that can vary on their own; the levels of a column sum to one.
+    pub fn effective_width(&self) -> usize {
+        let dependent = self.encoders.iter().filter(|encoder| encoder.width() > 1).count();
+        self.width() - dependent
+    }
+
+    /// Δ²: by how much replacing a subject can change a standardisation round, in units where Q is 1.
+    ///
+    /// # Privacy
+    /// Lemma S of docs/PRIVACY.md#calibrated.
+    fn change_squared(&self) -> u128 {
+        let change = |encoder: &Encoder| match encoder {
+            Encoder::Numeric(_) => 4,
+            Encoder::Categorical(levels) if levels.width() > 1 => 2,
+            Encoder::Categorical(_) => 1,
+        };
+        self.encoders.iter().map(change).sum()
+    }
+
+    fn squares(&self) -> Vec<usize> {
+        (0..self.width()).filter(|&column| self.numeric[column]).collect()
+    }
+}
+
+/// What public facts determine for all parties of a calibrated release.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Plan {
+    rows: u64,
+    mu: Mu,
+    shares: [Share; 4],
+    k: u64,
+}
+
+impl Plan {
+    /// The plan for n = `rows` subjects and parties with these columns; k follows unless it is given.
+    pub fn new(rows: u64, mu: Mu, parties: &[Layout], k: Option<u64>) -> Result<Self, CalibratedError> {
+        let shares = shares(rows, mu, parties.iter().map(Layout::width).max().unwrap_or(1))?;
+        let mut plan = Self { rows, mu, shares, k: 1 };
+        plan.k = k.unwrap_or_else(|| plan.mixed_rows(parties));
+        Ok(plan)
+    }
+
+    /// Shares of μ² of the four stages.
+    pub fn shares(&self) -> [Share; 4] {
+        self.shares
+    }
+
+    /// Number of mixed rows.
+    pub fn k(&self) -> u64 {
+        self.k
+    }
+
+    /// n: number of subjects.
+    pub fn rows(&self) -> u64 {
+        self.rows
+    }
+
+    /// ρ: by how much row norms and boxes of a party exceed their smallest; clipping fades as n grows.
+    fn growth(&self, layout: &Layout) -> f64 {
+        let signal = self.mu.to_f64() * (self.rows as f64 / layout.effective_width() as f64).sqrt();
+        (signal / GROWTH_START).sqrt().max(1.0)
+    }
+
+    /// μ_q of a stage.
+    pub fn stage_mu(&self, stage: usize) -> f64 {
+        self.mu.to_f64() * (f64::from(self.shares[stage].parts()) / f64::from(SHARES)).sqrt()
+    }
+
+    /// The largest row norm that a party can have.
+    pub fn largest_norm(&self, layout: &Layout) -> f64 {
+        self.growth(layout) * (layout.effective_width() as f64).sqrt()
+    }
+
+    /// k: where the noise in the mixed rows of a typical column equals what mixing itself adds.
+    fn mixed_rows(&self, parties: &[Layout]) -> u64 {
+        let mut noise: Vec<f64> = Vec::new();
+        for layout in parties {
+            let variance = (2.0 * self.largest_norm(layout) / self.stage_mu(3)).powi(2);
+            noise.extend(std::iter::repeat_n(variance, layout.width()));
+        }
+        noise.sort_by(f64::total_cmp);
+        let middle = noise.len() / 2;
+        let median = if noise.len().is_multiple_of(2) {
+            f64::midpoint(noise[middle - 1], noise[middle])
+        } else {
+            noise[middle]
+        };
+        let rule = (self.rows as f64 / median).floor() as u64;
+        rule.max(3 * noise.len() as u64).min(self.rows)
+    }
+
+    /// The plan of one party.
+    pub fn party(&self, layout: Layout) -> Result<PartyPlan, CalibratedError> {
+        let change = layout.change_squared();
+        let q_squared = u128::from(Q.unsigned_abs()).pow(2);
+        let round = RoundNoise {
+            sum: sigma_for(self.mu, self.shares[0], (q_squared * change, 1))?,
+            // B₂ = (11 + 5√5)/8 > 277/100.
+            square: sigma_for(self.mu, self.shares[0], (q_squared * q_squared * change * 100, 277))?,
+        };
+        let party = PartyPlan { plan: *self, growth: self.growth(&layout), layout, round };
+        // Whatever is published later, noise and sums stay within their types.
+        let largest = Ball::of_radius(self.largest_norm(&party.layout))?;
+        party.moment_noise(largest)?;
+        party.mixed_noise(largest)?;
+        if u128::from(self.rows) * u128::from(largest.norm_squared()) >= 1 << 62 {
+            return Err(CalibratedError::Overflow);
+        }
+        Ok(party)
+    }
+}
+
+/// Parts of μ²: two standardisation rounds, moments, mixed rows.
+fn shares(rows: u64, mu: Mu, widest: usize) -> Result<[Share; 4], SigmaError> {
+    let need = GROWTH_START * widest as f64 / (rows as f64 * mu.to_f64());
+    let local = (need * need).clamp(LOCAL_PART.0, LOCAL_PART.1);
+    // A multiple of 4, so that its parts are whole.
+    let quarter = (local * f64::from(SHARES) / 4.0).round() as u32;
+    Ok([
+        Share::new(quarter)?,
+        Share::new(quarter)?,
+        Share::new(2 * quarter)?,
+        Share::new(SHARES - 4 * quarter)?,
+    ])
+}
+
+/// Noise scales of a standardisation round.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RoundNoise {
+    /// Of the sums, in units of Q.
+    pub sum: u64,
+    /// Of the sums of squares, in units of Q².
+    pub square: u64,
+}
+
+/// Noise scales of the local moments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MomentNoise {
+    /// Of the sums.
+    pub sum: u64,
+    /// Of the sums of squares.
+    pub square: u64,
+    /// Of the sums of products of two columns.
+    pub product: u64,
+}
+
+/// What public facts determine for one party.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PartyPlan {
+    plan: Plan,
+    layout: Layout,
+    growth: f64,
+    round: RoundNoise,
+}
+
+impl PartyPlan {
+    /// The party's columns.
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// Noise of both standardisation rounds.
+    pub fn round_noise(&self) -> RoundNoise {
+        self.round
+    }
+
+    /// The plan of all parties.
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// The largest row norm, and with it the largest noise in the mixed rows, in standardised units.
+    pub fn largest_noise(&self) -> (f64, f64) {
+        let norm = self.plan.largest_norm(&self.layout);
+        (norm, 2.0 * norm / self.plan.stage_mu(3))
+    }
+
+    /// The next stage, given the noised sums of those before it; nothing after the last.
+    ///
+    /// # Privacy
+    /// Each stage keeps within its share of μ² whatever the earlier sums are (docs/PRIVACY.md#calibrated).
+    pub fn stage(&self, earlier: &[Vec<i64>]) -> Result<Option<Stage>, CalibratedError> {
+        Ok(match earlier.len() {
+            0 => Some(self.standardise(0, &Standard::public(&self.layout))),
+            1 => Some(self.standardise(1, &self.first_round(earlier)?)),
+            2 => Some(self.moments(&self.frame(earlier)?)?),
+            3 => {
+                let frame = self.frame(earlier)?;
+                let moments = self.local_moments(earlier, &frame)?;
+                Some(self.mixed(&frame, &moments)?)
+            }
+            _ => None,
+        })
+    }
+
+    fn standardise(&self, position: usize, standard: &Standard) -> Stage {
+        let squares = self.layout.squares();
+        let mut noise = vec![(self.layout.width(), sigma(self.round.sum))];
+        if !squares.is_empty() {
+            noise.push((squares.len(), sigma(self.round.square)));
+        }
+        Stage {
+            name: STAGES[position],
+            share: self.plan.shares[position],
+            encoder: RowEncoder::new(&self.layout.encoders, &standard.window()),
+            statistic: Statistic::Standardise { squares },
+            noise,
+        }
+    }
+
+    fn moments(&self, frame: &Frame) -> Result<Stage, CalibratedError> {
+        let noise = self.moment_noise(frame.ball)?;
+        let width = self.layout.width();
+        let mut runs = vec![(width, sigma(noise.sum)), (width, sigma(noise.square))];
+        if width > 1 {
+            runs.push((width * (width - 1) / 2, sigma(noise.product)));
+        }
+        Ok(Stage {
+            name: STAGES[2],
+            share: self.plan.shares[2],
+            encoder: RowEncoder::new(&self.layout.encoders, &frame.scalings).within(frame.ball),
+            statistic: Statistic::Moments,
+            noise: runs,
+        })
+    }
+
+    fn mixed(&self, frame: &Frame, moments: &LocalMoments) -> Result<Stage, CalibratedError> {
+        let encoder = RowEncoder::new(&self.layout.encoders, &frame.scalings)
+            .within(frame.ball)
+            .about(moments.centre.clone());
+        let k = self.plan.k;
+        Ok(Stage {
+            name: STAGES[3],
+            share: self.plan.shares[3],
+            encoder,
+            statistic: Statistic::Mixed { mixing: Mixing::Sparse, k },
+            noise: vec![(k as usize * self.layout.width(), sigma(self.mixed_noise(frame.ball)?))],
+        })
+    }
+
+    /// 4σ_oμ_q ≥ 5C, 8σ_d²μ_q² ≥ 25C², 4σ_m²μ_q² ≥ 25C.
+    ///
+    /// # Privacy
+    /// Lemma L of docs/PRIVACY.md#calibrated.
+    fn moment_noise(&self, ball: Ball) -> Result<MomentNoise, SigmaError> {
+        let c = u128::from(ball.norm_squared());
+        let noise = |squared| sigma_for(self.plan.mu, self.plan.shares[2], squared);
+        Ok(MomentNoise {
+            sum: noise((25 * c, 4))?,
+            square: noise((25 * c * c, 8))?,
+            product: noise((25 * c * c, 16))?,
+        })
+    }
+
+    /// ς²μ_q² ≥ 4C.
+    ///
+    /// # Privacy
+    /// Theorem M of docs/PRIVACY.md#mixed-rows.
+    fn mixed_noise(&self, ball: Ball) -> Result<u64, SigmaError> {
+        sigma_for(self.plan.mu, self.plan.shares[3], (4 * u128::from(ball.norm_squared()), 1))
+    }
+
+    /// What one round says: mean and spread of each column within the window that it was encoded in.
+    fn round(&self, position: usize, before: &Standard, sums: &[i64]) -> Result<Standard, CalibratedError> {
+        let squares = self.layout.squares();
+        let width = self.layout.width();
+        check_count(position, sums, width + squares.len())?;
+        let n = self.plan.rows as f64;
+        let q = f64::from(Q);
+        let error = self.round.sum as f64 / (n * q);
+        let square_error = self.round.square as f64 / (n * q * q);
+        let mut columns = Vec::with_capacity(width);
+        let mut next_square = width;
+        for (column, window) in before.columns.iter().enumerate() {
+            let (a, h) = window.window();
+            let mean = sums[column] as f64 / (n * q);
+            let (mean, variance, inflation) = if window.numeric {
+                let mean = mean.clamp(-1.0, 1.0);
+                let square = sums[next_square] as f64 / (n * q * q);
+                next_square += 1;
+                (mean, (square - mean * mean).clamp(0.0, 1.0), square_error)
+            } else {
+                let mean = mean.clamp(0.0, 1.0);
+                (mean, mean * (1.0 - mean), error)
+            };
+            let variance = variance + inflation;
+            let mean = a + h * mean;
+            let sd = (h * variance.sqrt()).max(SMALLEST_SCALE);
+            let reach = BOX * self.growth * sd + 2.0 * (h * error);
+            let (low, high) =
+                if window.numeric { ((mean - reach).max(-1.0), (mean + reach).min(1.0)) } else { (0.0, 1.0) };
+            let resolved = 1.0 - inflation / variance;
+            columns.push(ColumnStandard { numeric: window.numeric, mean, sd, low, high, resolved });
+        }
+        Ok(Standard { columns })
+    }
+
+    fn first_round(&self, earlier: &[Vec<i64>]) -> Result<Standard, CalibratedError> {
+        self.round(0, &Standard::public(&self.layout), &earlier[0])
+    }
+
+    /// How rows are standardised, from the noised sums of both rounds.
+    pub fn frame(&self, earlier: &[Vec<i64>]) -> Result<Frame, CalibratedError> {
+        let mut standard = self.round(1, &self.first_round(earlier)?, &earlier[1])?;
+        for column in standard.columns.iter_mut().filter(|column| !column.numeric) {
+            column.resolved *= (column.sd / LEVEL_SCALE) * (column.sd / LEVEL_SCALE);
+            column.sd = LEVEL_SCALE;
+        }
+        let farthest = |column: &ColumnStandard| {
+            let reach = (column.high - column.mean).max(column.mean - column.low) / column.sd;
+            reach * reach
+        };
+        let reach: f64 = standard.columns.iter().map(farthest).sum::<f64>().sqrt();
+        let natural = (self.layout.effective_width() as f64).sqrt();
+        let radius = (self.growth * natural).min(reach.max(natural));
+        let scaling = |column: &ColumnStandard| Scaling {
+            low: column.low,
+            high: column.high,
+            centre: column.mean,
+            scale: column.sd,
+            limit: LARGEST_SCALED,
+        };
+        Ok(Frame {
+            scalings: standard.columns.iter().map(scaling).collect(),
+            resolved: standard.columns.iter().map(|column| column.resolved).collect(),
+            ball: Ball::of_radius(radius)?,
+        })
+    }
+
+    /// Means and covariances within the party, in standardised units, from the noised sums of the third stage.
+    pub fn local_moments(
+        &self,
+        earlier: &[Vec<i64>],
+        frame: &Frame,
+    ) -> Result<LocalMoments, CalibratedError> {
+        let width = self.layout.width();
+        let sums = &earlier[2];
+        check_count(2, sums, 2 * width + width * (width - 1) / 2)?;
+        let n = self.plan.rows as f64;
+        let q = f64::from(Q);
+        let means: Vec<f64> = frame
+            .scalings
+            .iter()
+            .zip(sums)
+            .map(|(scaling, &sum)| {
+                let end = |end: f64| (end - scaling.centre) / scaling.scale;
+                (sum as f64 / (n * q)).clamp(end(scaling.low), end(scaling.high))
+            })
+            .collect();
+        let mut covariance = vec![0.0; width * width];
+        for i in 0..width {
+            covariance[i * width + i] = sums[width + i] as f64 / (n * q * q) - means[i] * means[i];
+        }
+        for ((i, j), &sum) in pairs(width).zip(&sums[2 * width..]) {
+            let entry = sum as f64 / (n * q * q) - means[i] * means[j];
+            covariance[i * width + j] = entry;
+            covariance[j * width + i] = entry;
+        }
+        let centre = means
+            .iter()
+            .map(|mean| round_half_away(mean * q).clamp(-LARGEST_SCALED, LARGEST_SCALED))
+            .collect();
+        let noise = self.moment_noise(frame.ball)?;
+        Ok(LocalMoments {
+            means,
+            mean_noise: noise.sum as f64 / (n * q),
+            covariance,
+            noise: noise.product as f64 / (n * q * q),
+            centre,
+        })
+    }
+}
+
+fn check_count(stage: usize, sums: &[i64], expected: usize) -> Result<(), CalibratedError> {
+    if sums.len() == expected {
+        Ok(())
+    } else {
+        Err(CalibratedError::Sums { stage: STAGES[stage], expected, found: sums.len() })
+    }
+}
+
+fn sigma(value: u64) -> Sigma {
+    Sigma::new(value).expect("noise scales are at least 1 and below 2^53")
+}
+
+/// Mean, spread and box of one column, in units of its public range.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct ColumnStandard {
+    numeric: bool,
+    mean: f64,
+    sd: f64,
+    low: f64,
+    high: f64,
+    /// Share of the spread that is not noise.
+    resolved: f64,
+}
+
+impl ColumnStandard {
+    /// The midpoint and half-width of the box; a level keeps its range.
+    fn window(&self) -> (f64, f64) {
+        if self.numeric {
+            (f64::midpoint(self.low, self.high), ((self.high - self.low) / 2.0).max(SMALLEST_SCALE))
+        } else {
+            (0.0, 1.0)
+        }
+    }
+}
+
+/// What is known of every column before a round.
+#[derive(Clone, Debug, PartialEq)]
+struct Standard {
+    columns: Vec<ColumnStandard>,
+}
+
+impl Standard {
+    /// The public range only.
+    fn public(layout: &Layout) -> Self {
+        let column = |&numeric: &bool| {
+            let low = if numeric { -1.0 } else { 0.0 };
+            ColumnStandard { numeric, mean: 0.0, sd: 1.0, low, high: 1.0, resolved: 0.0 }
+        };
+        Self { columns: layout.numeric.iter().map(column).collect() }
+    }
+
+    /// How values are encoded in the next round: each box is stretched to ±Q.
+    fn window(&self) -> Vec<Scaling> {
+        let scaling = |column: &ColumnStandard| {
+            let (centre, scale) = column.window();
+            Scaling { low: column.low, high: column.high, centre, scale, limit: Q }
+        };
+        self.columns.iter().map(scaling).collect()
+    }
+}
+
+/// How a party's rows are standardised: what both rounds have determined.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Frame {
+    /// Box, centre and scale of each encoded column.
+    pub scalings: Vec<Scaling>,
+    /// Variance of each column that the second round resolved, in standardised units: what clipping is measured by.
+    pub resolved: Vec<f64>,
+    /// The ball that bounds a standardised row.
+    pub ball: Ball,
+}
+
+impl LocalMoments {
+    /// φ: by how much clipping attenuated each column, the standard deviation before over that after it, within
+    /// limits.
+    pub fn attenuation(&self, frame: &Frame, layout: &Layout) -> Vec<f64> {
+        let width = self.means.len();
+        let of_column = |column: usize| {
+            let after = self.covariance[column * width + column].max(3.0 * self.noise);
+            let most = if layout.numeric[column] { MOST_ATTENUATION.0 } else { MOST_ATTENUATION.1 };
+            (frame.resolved[column].max(0.0) / after).sqrt().clamp(1.0, most)
+        };
+        (0..width).map(of_column).collect()
+    }
+}
+
+/// Means and covariances within one party, in standardised units, noise included.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LocalMoments {
+    /// Mean of each column, within its box.
+    pub means: Vec<f64>,
+    /// Standard deviation of the noise in a mean.
+    pub mean_noise: f64,
+    /// Covariance matrix, row by row.
+    pub covariance: Vec<f64>,
+    /// η: standard deviation of the noise in an off-diagonal entry; a diagonal one has √2 times that.
+    pub noise: f64,
+    /// The means as integers: what rows are centred by before they are mixed.
+    pub centre: Vec<i32>,
+}
