@@ -105,8 +105,8 @@ impl Observer for Progress {
 
     fn step(&self, step: Step) {
         match step {
-            Step::Summed => self.0.set_message("drawing noise"),
-            Step::Stored => self.0.set_message("writing the release"),
+            Step::Summed(_) => self.0.set_message("drawing noise"),
+            Step::Stored(_) => self.0.set_message("writing the release"),
             _ => {}
         }
     }

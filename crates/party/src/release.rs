@@ -44,21 +44,22 @@ pub struct Job<'a> {
     pub tmp: PathBuf,
 }
 
-/// The steps of a release, in order; those from [`Step::Summed`] to [`Step::Stored`] are taken for each stage. What has been done when the step is reported survives a crash.
+/// The steps of a release. What has been done when the step is reported survives a crash. Some steps are taken for each
+/// stage, counted from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// Nothing has been done yet.
     Started,
     /// The charge is reserved.
     Reserved,
-    /// The whole table was valid, and its sums are known; no noise has been drawn.
-    Summed,
+    /// The whole table was valid, and the stage's sums are known; none of its noise has been drawn.
+    Summed(u32),
     /// The charge stands.
-    Spent,
-    /// Noise was drawn and is in memory only.
-    Noised,
-    /// The noised integers are stored.
-    Stored,
+    Spent(u32),
+    /// The stage's noise was drawn and is in memory only.
+    Noised(u32),
+    /// The stage's noised integers are stored.
+    Stored(u32),
     /// The file is complete under its temporary name.
     Written,
     /// The file has its name.
@@ -68,18 +69,15 @@ pub enum Step {
 }
 
 impl Step {
-    /// Every step, in order.
-    pub const ALL: [Self; 9] = [
-        Self::Started,
-        Self::Reserved,
-        Self::Summed,
-        Self::Spent,
-        Self::Noised,
-        Self::Stored,
-        Self::Written,
-        Self::Named,
-        Self::Published,
-    ];
+    /// Every step of a release with so many stages, in order.
+    pub fn all(stages: u32) -> Vec<Self> {
+        let of_stage =
+            |stage| [Self::Summed(stage), Self::Spent(stage), Self::Noised(stage), Self::Stored(stage)];
+        let mut steps = vec![Self::Started, Self::Reserved];
+        steps.extend((0..stages).flat_map(of_stage));
+        steps.extend([Self::Written, Self::Named, Self::Published]);
+        steps
+    }
 }
 
 /// Whoever wants to know how a release is going.
@@ -178,14 +176,14 @@ fn draw<R: CryptoRng>(
             return Err(error);
         }
     };
-    observer.step(Step::Summed);
+    observer.step(Step::Summed(position));
     let mut rng = seed()?;
     ledger.spend(session)?;
-    observer.step(Step::Spent);
+    observer.step(Step::Spent(position));
     let noised = sums.noised(stage, &mut rng);
-    observer.step(Step::Noised);
+    observer.step(Step::Noised(position));
     ledger.store_stage(session, position, &noised)?;
-    observer.step(Step::Stored);
+    observer.step(Step::Stored(position));
     Ok(noised)
 }
 

@@ -15,7 +15,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use parquet::arrow::ArrowWriter;
 use potluck_core::encoding::{Bounds, Q};
-use potluck_core::noise::{NOISED_SUM_LIMIT, Sigma, add_noise};
+use potluck_core::noise::{NOISED_SUM_LIMIT, add_noise};
 use potluck_party::Table;
 use potluck_party::release::ExtraColumns;
 use potluck_party::sums::write_sums;
@@ -93,6 +93,7 @@ fn sums(study: &Study, table: &Table, threads: usize) -> HashMap<(u64, String), 
     let path = write_sums(
         study,
         PARTY,
+        &[],
         table,
         "id",
         ExtraColumns::Ignore,
@@ -109,7 +110,9 @@ fn sums(study: &Study, table: &Table, threads: usize) -> HashMap<(u64, String), 
 
 /// The same sums by the textbook: a dense mixing matrix times a dense table.
 fn sums_by_definition(study: &Study, subjects: &[Subject]) -> HashMap<(u64, String), i64> {
-    let mixed = study.mixed_rows(PARTY).unwrap();
+    let (k, mixing) = (study.seal().k(), study.definition().mixing());
+    let ball = study.first_stage(PARTY).unwrap().encoder.ball().unwrap();
+    let names = study.definition().party(PARTY).unwrap().encoded_names();
     let mut sums = HashMap::new();
     for subject in subjects {
         let encode = |lo, hi, x: Option<f64>| Bounds::new(lo, hi).unwrap().encode(x.unwrap_or(f64::NAN));
@@ -123,15 +126,15 @@ fn sums_by_definition(study: &Study, subjects: &[Subject]) -> HashMap<(u64, Stri
             level(region == Some("south")),
             level(region == Some("other")),
         ];
-        mixed.ball.project(&mut row);
+        ball.project(&mut row);
         let digest = study.seal().key().subject(subject.id.to_string().as_bytes());
-        let mut words = vec![0; mixed.k.div_ceil(64) as usize];
+        let mut words = vec![0; k.div_ceil(64) as usize];
         digest.bernoulli_signs(&mut words);
-        for i in 0..mixed.k {
+        for i in 0..k {
             let entry =
-                match mixed.mixing {
+                match mixing {
                     potluck_core::mixing::Mixing::Sparse => {
-                        let (bucket, sign) = digest.sparse_entry(mixed.k);
+                        let (bucket, sign) = digest.sparse_entry(k);
                         if bucket == i { sign } else { 0 }
                     }
                     potluck_core::mixing::Mixing::Bernoulli => {
@@ -139,7 +142,7 @@ fn sums_by_definition(study: &Study, subjects: &[Subject]) -> HashMap<(u64, Stri
                     }
                     potluck_core::mixing::Mixing::Identity => unreachable!("ids are integers here"),
                 };
-            for (name, &q) in mixed.names.iter().zip(&row) {
+            for (name, &q) in names.iter().zip(&row) {
                 *sums.entry((i, name.clone())).or_insert(0) += entry * i64::from(q);
             }
         }
@@ -192,20 +195,20 @@ fn a_release_is_the_audited_sums_plus_the_noise_that_was_drawn() {
         let study = study(300, settings, "");
         let table = open(&folder.path().join("table"), csv(&people).as_bytes());
         let audited = sums(&study, &table, 1);
-        let mixed = study.mixed_rows(PARTY).unwrap();
-        let mut expected: Vec<i64> = (0..mixed.k)
-            .flat_map(|row| mixed.names.iter().map(move |name| (row, name.clone())))
+        let names = study.definition().party(PARTY).unwrap().encoded_names();
+        let mut expected: Vec<i64> = (0..study.seal().k())
+            .flat_map(|row| names.iter().map(move |name| (row, name.clone())))
             .map(|coordinate| audited[&coordinate])
             .collect();
         add_noise(
             &mut expected,
-            Sigma::new(mixed.sigma).unwrap(),
+            study.first_stage(PARTY).unwrap().noise[0].1,
             NOISED_SUM_LIMIT,
             &mut ChaCha20Rng::seed_from_u64(9),
         );
         for threads in [1, 2, 7] {
             let release = release(&study, &table, threads, 9).unwrap();
-            assert!(integers(&study, &release) == expected);
+            assert!(integers(&release) == expected);
         }
     }
 }

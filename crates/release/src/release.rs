@@ -397,6 +397,56 @@ mod tests {
         }
     }
 
+    /// A calibrated release with made-up sums.
+    fn calibrated() -> Release {
+        let text = STUDY.replace("method = \"rmgm\"\n", "");
+        let study = Draft::parse(&text).unwrap().seal(MixingKey::new([1; 32])).unwrap();
+        let mut noised = Vec::new();
+        while let Some(stage) = study.stage("north", &noised).unwrap() {
+            noised.push((0..stage.coordinates() as i64).map(|i| 1000 * i - 70_000).collect());
+        }
+        Release::new(&study, "north", &noised, None).unwrap()
+    }
+
+    #[test]
+    fn a_calibrated_release_comes_back_as_it_was() {
+        let release = calibrated();
+        let back = read(&release.to_bytes(), Release::read).unwrap();
+        assert_eq!(back.earlier_sums(), release.earlier_sums());
+        assert_eq!(back.earlier_sums().len(), 3);
+        assert_eq!(back.mixed_stage(), release.mixed_stage());
+        assert_eq!(release.to_bytes(), back.to_bytes());
+    }
+
+    #[test]
+    fn forged_stages_are_refused_though_their_hash_is_right() {
+        type Forgery = fn(&mut ReleaseRecord);
+        fn sums(record: &mut ReleaseRecord, stage: usize) -> &mut Vec<String> {
+            match &mut record.stages[stage].result {
+                ResultRecord::Sums(sums) => sums,
+                ResultRecord::Columns { .. } => unreachable!(),
+            }
+        }
+        let forgeries: [(&str, Forgery); 9] = [
+            // Sums that do not give the parameters of the next stage.
+            ("noise", |record| sums(record, 1)[1] = "13000000000".to_owned()),
+            ("noise", |record| sums(record, 2)[0] = "5".to_owned()),
+            ("noise", |record| record.stages[1].noise[0].sigma -= 1),
+            ("noise", |record| record.stages[2].share += 4),
+            ("noise", |record| record.stages[3].norm_squared = Some(1)),
+            ("noise", |record| record.stages[3].columns[0].scale *= 2.0),
+            ("stages", |record| sums(record, 1).push("0".to_owned())),
+            ("stages", |record| sums(record, 1)[0] = "1.5".to_owned()),
+            ("stages", |record| drop(record.stages.remove(1))),
+        ];
+        for (word, forge) in forgeries {
+            let Release { study, mut record, columns, .. } = calibrated();
+            forge(&mut record);
+            record.content_hash = hex::encode(columns.content_hash(&record.manifest(&study, false)));
+            refused(read(&columns.to_parquet(&record.manifest(&study, true)), Release::read), word);
+        }
+    }
+
     #[test]
     fn changed_values_hashes_and_signatures_are_refused() {
         let Release { study, record, columns, .. } = release("north");

@@ -6,12 +6,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray};
-use potluck_core::accounting::{Delta, Epsilon};
+use num_bigint::BigUint;
+use potluck_core::accounting::{Delta, Epsilon, Mu, Share};
 use potluck_core::mixing::MixingKey;
 use potluck_party::release::{ExtraColumns, release_with};
 use potluck_party::{Error, Job, Ledger, Observer, Table};
 use potluck_release::files::Existing;
 use potluck_release::{Draft, Release, Study};
+use proptest::prelude::*;
 use rand_chacha::ChaCha20Rng;
 use rand_core::SeedableRng;
 
@@ -20,6 +22,11 @@ pub const PARTY: &str = "clinic";
 
 /// A study in which the clinic has two numeric columns and two categorical ones.
 pub fn study(rows: u64, settings: &str, party_settings: &str) -> Study {
+    study_at(1.0, rows, settings, party_settings)
+}
+
+/// The same at another ε.
+pub fn study_at(epsilon: f64, rows: u64, settings: &str, party_settings: &str) -> Study {
     let method = if settings.contains("method") { "" } else { "method = \"rmgm\"" };
     let text = format!(
         r#"format = 1
@@ -29,7 +36,7 @@ rows = {rows}
 {method}
 {settings}
 [privacy]
-epsilon = 1.0
+epsilon = {epsilon:?}
 delta = 1e-5
 [[party]]
 name = "clinic"
@@ -94,8 +101,13 @@ pub fn table(subjects: &[Subject]) -> Table {
 }
 
 pub fn new_ledger(folder: &Path) -> Ledger {
+    ledger_with(folder, Epsilon::new(1.0).unwrap(), Delta::new(1e-5).unwrap())
+}
+
+/// A ledger with a budget for the patients.
+pub fn ledger_with(folder: &Path, epsilon: Epsilon, delta: Delta) -> Ledger {
     let mut ledger = Ledger::open_or_create(&folder.join("ledger.sqlite")).unwrap();
-    ledger.set_budget("patients", Epsilon::new(1.0).unwrap(), Delta::new(1e-5).unwrap()).unwrap();
+    ledger.set_budget("patients", epsilon, delta).unwrap();
     ledger
 }
 
@@ -118,7 +130,8 @@ pub fn job<'a>(study: &'a Study, table: &'a Table, out: &'a Path, threads: usize
 /// Releases a table with noise from a seed, as the command does with noise from the operating system.
 pub fn release(study: &Study, table: &Table, threads: usize, seed: u64) -> Result<Release, Error> {
     let folder = tempfile::tempdir().unwrap();
-    let mut ledger = new_ledger(folder.path());
+    let definition = study.definition();
+    let mut ledger = ledger_with(folder.path(), definition.epsilon(), definition.delta());
     let out = folder.path().join("out.parquet");
     let job = job(study, table, &out, threads);
     release_with(&job, &mut ledger, &() as &dyn Observer, || Ok(ChaCha20Rng::seed_from_u64(seed))).map(
@@ -128,6 +141,65 @@ pub fn release(study: &Study, table: &Table, threads: usize, seed: u64) -> Resul
             read
         },
     )
+}
+
+/// Whether Σ(δᵢ/σᵢ)² ≤ μ²·share, in exact integers, for runs of coordinates with the same σ.
+pub fn within(differences: &[i64], noise: &[(usize, u64)], mu: Mu, share: Share) -> bool {
+    let square = |x: u64| BigUint::from(x) * BigUint::from(x);
+    let all: BigUint = noise.iter().map(|&(_, sigma)| square(sigma)).product();
+    let mut sum = BigUint::ZERO;
+    let mut start = 0;
+    for &(count, sigma) in noise {
+        let own: BigUint = differences[start..start + count].iter().map(|d| square(d.unsigned_abs())).sum();
+        sum += own * &all / square(sigma);
+        start += count;
+    }
+    assert_eq!(start, differences.len());
+    // μ² is in units of 2⁻⁶⁴, the share in units of 2⁻²⁰.
+    sum << 84 <= all * BigUint::from(mu.squared().units()) * share.parts()
+}
+
+pub fn any_number() -> impl Strategy<Value = Option<f64>> {
+    prop_oneof![
+        6 => (-50.0..150.0).prop_map(Some),
+        1 => prop::sample::select(vec![
+            0.0, -0.0, 100.0, -1.0, 1.0, f64::NAN, f64::INFINITY, f64::NEG_INFINITY, f64::MAX, f64::MIN, 5e-324,
+        ])
+        .prop_map(Some),
+        1 => Just(None),
+    ]
+}
+
+pub fn any_subject(id: i64) -> impl Strategy<Value = Subject> {
+    let smoker = prop::sample::select(vec![Some("no"), Some("yes"), None]);
+    let region = prop::sample::select(vec![Some("north"), Some("south"), Some("elsewhere"), None]);
+    (any_number(), any_number(), smoker, region).prop_map(move |(age, dose, smoker, region)| Subject {
+        id,
+        age,
+        dose,
+        smoker,
+        region,
+    })
+}
+
+pub const ROWS: usize = 12;
+
+/// A table, the position of the subject that is replaced, and what replaces it (with the same id).
+pub fn neighbours() -> impl Strategy<Value = (Vec<Subject>, usize, Subject)> {
+    let rows: Vec<_> = (0..ROWS as i64).map(any_subject).collect();
+    (rows, 0..ROWS, any_subject(0)).prop_map(|(rows, position, mut replacement)| {
+        replacement.id = rows[position].id;
+        (rows, position, replacement)
+    })
+}
+
+pub fn extreme(id: i64, high: bool) -> Subject {
+    let (age, dose) = if high { (f64::MAX, 1e9) } else { (f64::MIN, -1e9) };
+    Subject { id, age: Some(age), dose: Some(dose), smoker: None, region: None }
+}
+
+pub fn middle(id: i64) -> Subject {
+    Subject { id, age: None, dose: None, smoker: None, region: None }
 }
 
 /// The noised integers that a release publishes, row by row.
