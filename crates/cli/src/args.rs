@@ -63,6 +63,8 @@ pub(crate) enum Command {
     Key(KeyCommand),
     /// Show what a study promises and costs, from public facts only
     Plan(Plan),
+    /// Try a study on made-up data in its shape, before anyone spends budget
+    Simulate(Simulate),
     /// Publish a party's columns
     Release(Release),
     /// Compute a stage's exact sums, for an audit inside the party (a private file)
@@ -236,6 +238,43 @@ pub(crate) struct Release {
     /// Do not ask before publishing
     #[arg(long)]
     pub(crate) yes: bool,
+    /// Publish even if the plan says that predicting the mean would do as well as a regression
+    #[arg(long)]
+    pub(crate) accept_low_accuracy: bool,
+}
+
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  potluck simulate study.toml --label pressure
+  potluck simulate study.toml --rows 100000 --releases 50 --report preview.html
+
+People are made up from public facts: bell-shaped columns well inside their bounds, levels equally frequent, and a label
+that all features together explain in part. No private data is read and nothing is charged.")]
+pub(crate) struct Simulate {
+    /// The study, sealed or not
+    pub(crate) study: PathBuf,
+    /// The label: a numeric column or one with two levels [default: the last such column]
+    #[arg(long, value_name = "COLUMN")]
+    pub(crate) label: Option<String>,
+    /// Number of releases
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(2..=10_000))]
+    pub(crate) releases: u32,
+    /// Number of made-up people [default: the study's]
+    #[arg(long, value_name = "N")]
+    pub(crate) rows: Option<u64>,
+    /// Share of the label that all features together explain
+    #[arg(long, value_name = "SHARE", default_value_t = potluck_core::planning::TYPICAL_SIGNAL)]
+    pub(crate) signal: f64,
+    /// Correlation between any two features
+    #[arg(long, value_name = "R", default_value_t = 0.0)]
+    pub(crate) correlation: f64,
+    /// Changes every random choice
+    #[arg(long, default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Write a page with a plot: one self-contained HTML file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) report: Option<PathBuf>,
 }
 
 #[derive(Args)]

@@ -30,8 +30,15 @@ const SMALLEST_SCALE: f64 = 1e-6;
 /// The fixed scale of a level: a rare level must not be blown up.
 const LEVEL_SCALE: f64 = 0.5;
 
-/// Largest attenuation that is undone: of a numeric column, and of a level.
+/// Largest attenuation by the ball that is undone: of a numeric column, and of a level.
 const MOST_ATTENUATION: (f64, f64) = (1.5, 2.0);
+/// Largest logarithm of the attenuation by the box that is undone, and its standard deviation beforehand.
+const MOST_BOX_PART: f64 = 0.4;
+const BOX_PART_PRIOR: f64 = 0.1;
+/// A column counts as resolved by at least this much.
+const LEAST_RESOLVED: f64 = 0.1;
+/// By how much, in standard deviations, clipping may move a mean.
+const CENTRE_DOUBT: f64 = 0.05;
 
 /// Why a calibrated release cannot be planned or continued.
 #[derive(Debug, Error, PartialEq)]
@@ -149,6 +156,11 @@ impl Plan {
     /// μ_q of a stage.
     pub fn stage_mu(&self, stage: usize) -> f64 {
         self.mu.to_f64() * (f64::from(self.shares[stage].parts()) / f64::from(SHARES)).sqrt()
+    }
+
+    /// Standard deviation of the noise in a mean square of a standardisation round, in units of its window.
+    pub fn round_error(&self, layout: &Layout) -> f64 {
+        (layout.change_squared() as f64 / 2.77).sqrt() / (self.stage_mu(0) * self.rows as f64)
     }
 
     /// The largest row norm that a party can have.
@@ -375,7 +387,8 @@ impl PartyPlan {
             let (low, high) =
                 if window.numeric { ((mean - reach).max(-1.0), (mean + reach).min(1.0)) } else { (0.0, 1.0) };
             let resolved = 1.0 - inflation / variance;
-            columns.push(ColumnStandard { numeric: window.numeric, mean, sd, low, high, resolved });
+            let error = h * error;
+            columns.push(ColumnStandard { numeric: window.numeric, mean, sd, low, high, resolved, error });
         }
         Ok(Standard { columns })
     }
@@ -386,7 +399,17 @@ impl PartyPlan {
 
     /// How rows are standardised, from the noised sums of both rounds.
     pub fn frame(&self, earlier: &[Vec<i64>]) -> Result<Frame, CalibratedError> {
-        let mut standard = self.round(1, &self.first_round(earlier)?, &earlier[1])?;
+        let first = self.first_round(earlier)?;
+        let mut standard = self.round(1, &first, &earlier[1])?;
+        let rounds = first.columns.iter().zip(&standard.columns).map(|(first, second)| Rounds {
+            numeric: first.numeric,
+            first_sd: first.sd,
+            first_resolved: first.resolved,
+            second_sd: second.sd,
+            second_resolved: second.resolved,
+            centre_error: second.error,
+        });
+        let rounds = rounds.collect();
         for column in standard.columns.iter_mut().filter(|column| !column.numeric) {
             column.resolved *= (column.sd / LEVEL_SCALE) * (column.sd / LEVEL_SCALE);
             column.sd = LEVEL_SCALE;
@@ -408,6 +431,7 @@ impl PartyPlan {
         Ok(Frame {
             scalings: standard.columns.iter().map(scaling).collect(),
             resolved: standard.columns.iter().map(|column| column.resolved).collect(),
+            rounds,
             ball: Ball::of_radius(radius)?,
         })
     }
@@ -476,8 +500,10 @@ struct ColumnStandard {
     sd: f64,
     low: f64,
     high: f64,
-    /// Share of the spread that is not noise.
+    /// Share of the variance that is not noise.
     resolved: f64,
+    /// Standard deviation of the noise in the mean.
+    error: f64,
 }
 
 impl ColumnStandard {
@@ -502,7 +528,7 @@ impl Standard {
     fn public(layout: &Layout) -> Self {
         let column = |&numeric: &bool| {
             let low = if numeric { -1.0 } else { 0.0 };
-            ColumnStandard { numeric, mean: 0.0, sd: 1.0, low, high: 1.0, resolved: 0.0 }
+            ColumnStandard { numeric, mean: 0.0, sd: 1.0, low, high: 1.0, resolved: 0.0, error: 0.0 }
         };
         Self { columns: layout.numeric.iter().map(column).collect() }
     }
@@ -524,21 +550,103 @@ pub struct Frame {
     pub scalings: Vec<Scaling>,
     /// Variance of each column that the second round resolved, in standardised units: what clipping is measured by.
     pub resolved: Vec<f64>,
+    /// What both rounds said of each column's spread.
+    pub rounds: Vec<Rounds>,
     /// The ball that bounds a standardised row.
     pub ball: Ball,
 }
 
+/// What both standardisation rounds said of one column, in units of its public range.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rounds {
+    /// Whether the column is numeric rather than a level.
+    pub numeric: bool,
+    /// Standard deviation that the first round found, noise included.
+    pub first_sd: f64,
+    /// Share of its square that is not noise.
+    pub first_resolved: f64,
+    /// Standard deviation that the second round found, noise included.
+    pub second_sd: f64,
+    /// Share of its square that is not noise.
+    pub second_resolved: f64,
+    /// Standard deviation of the noise in the centre.
+    pub centre_error: f64,
+}
+
+impl Rounds {
+    /// ψ: standard deviation before the box over that after it, shrunk by its own noise.
+    fn box_part(&self) -> f64 {
+        if !self.numeric {
+            return 1.0;
+        }
+        let first = self.first_resolved.max(LEAST_RESOLVED);
+        let second = self.second_resolved.max(LEAST_RESOLVED);
+        let ratio = first * self.first_sd.powi(2) / (second * self.second_sd.powi(2));
+        let log = (0.5 * ratio.ln()).clamp(0.0, MOST_BOX_PART);
+        let error = (((1.0 - first) / first).powi(2) + ((1.0 - second) / second).powi(2)) / 4.0;
+        let prior = BOX_PART_PRIOR * BOX_PART_PRIOR;
+        (log * prior / (prior + error)).exp()
+    }
+}
+
+/// What clipping did to a column, as far as published numbers tell.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Clipping {
+    /// φ: standard deviation before box and ball over that after them, within limits.
+    pub attenuation: f64,
+    /// ψ: the part of it that is due to the box.
+    pub box_part: f64,
+    /// Variance of the error of scale times attenuation, relative to their square.
+    pub scale_error: f64,
+    /// Excess kurtosis of a level; 0 for a numeric column.
+    pub kurtosis: f64,
+    /// Whether the column is numeric rather than a level.
+    pub numeric: bool,
+}
+
+impl Clipping {
+    /// Nothing was clipped.
+    pub const NONE: Self =
+        Self { attenuation: 1.0, box_part: 1.0, scale_error: 0.0, kurtosis: 0.0, numeric: true };
+}
+
 impl LocalMoments {
-    /// φ: by how much clipping attenuated each column, the standard deviation before over that after it, within
-    /// limits.
-    pub fn attenuation(&self, frame: &Frame, layout: &Layout) -> Vec<f64> {
+    /// What clipping did to each column.
+    pub fn clipping(&self, frame: &Frame) -> Vec<Clipping> {
         let width = self.means.len();
         let of_column = |column: usize| {
+            let rounds = &frame.rounds[column];
             let after = self.covariance[column * width + column].max(3.0 * self.noise);
-            let most = if layout.numeric[column] { MOST_ATTENUATION.0 } else { MOST_ATTENUATION.1 };
-            (frame.resolved[column].max(0.0) / after).sqrt().clamp(1.0, most)
+            let most = if rounds.numeric { MOST_ATTENUATION.0 } else { MOST_ATTENUATION.1 };
+            let ball_part = (frame.resolved[column].max(0.0) / after).sqrt().clamp(1.0, most);
+            let box_part = rounds.box_part();
+            let doubt = |resolved: f64| ((1.0 - resolved) / resolved).powi(2);
+            let second = rounds.second_resolved.max(LEAST_RESOLVED);
+            let share = frame.scalings[column].centre.clamp(0.0, 1.0);
+            let variance = (share * (1.0 - share)).max(0.01);
+            Clipping {
+                attenuation: ball_part * box_part,
+                box_part,
+                scale_error: (2.0 * (self.noise / after).powi(2) + doubt(second)) / 4.0,
+                kurtosis: if rounds.numeric { 0.0 } else { ((1.0 - 6.0 * variance) / variance).max(0.0) },
+                numeric: rounds.numeric,
+            }
         };
         (0..width).map(of_column).collect()
+    }
+
+    /// The mean of each column, in units of its public range: what it was centred by, and the moments' correction as
+    /// far as noise and clipping let it be believed.
+    pub fn centres(&self, frame: &Frame) -> Vec<f64> {
+        let of_column = |column: usize| {
+            let scaling = &frame.scalings[column];
+            let error = frame.rounds[column].centre_error.powi(2);
+            let doubt = (scaling.scale * self.mean_noise).powi(2)
+                + (CENTRE_DOUBT * scaling.scale).powi(2) * frame.resolved[column].clamp(0.0, 1.0);
+            let trust = error / (error + doubt + 1e-30);
+            scaling.centre + trust * scaling.scale * self.means[column]
+        };
+        (0..self.means.len()).map(of_column).collect()
     }
 }
 

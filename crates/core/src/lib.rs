@@ -10,4 +10,5 @@ pub mod encoding;
 pub mod learn;
 pub mod mixing;
 pub mod noise;
+pub mod planning;
 pub mod stage;

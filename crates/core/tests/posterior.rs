@@ -1,12 +1,19 @@
-//! The noise-aware learner against the numerical reference (vectors/calibrated/make.py).
+//! The noise-aware learner, and what it learns from, against the numerical reference (vectors/calibrated/reference.py).
 #![allow(clippy::unwrap_used)]
 
 use faer::Mat;
-use potluck_core::learn::{Evidence, LearnError, Level, Released, posterior};
+use potluck_core::accounting::Mu;
+use potluck_core::calibrated::{Clipping, Layout, PartyPlan, Plan};
+use potluck_core::encoding::{Bounds, Encoder, LevelCount};
+use potluck_core::learn::{Evidence, LearnError, Level, Released, explained_share, posterior};
 use serde_json::Value;
 
 fn numbers(value: &Value) -> Vec<f64> {
     value.as_array().unwrap().iter().map(|number| number.as_f64().unwrap()).collect()
+}
+
+fn matrix(value: &Value) -> Vec<Vec<f64>> {
+    value.as_array().unwrap().iter().map(numbers).collect()
 }
 
 fn indices(value: &Value) -> Vec<usize> {
@@ -17,24 +24,40 @@ fn cases() -> Vec<Value> {
     serde_json::from_str(include_str!("../../../vectors/calibrated/fits.json")).unwrap()
 }
 
-/// Calls `test` with the evidence of a case.
-fn with_evidence<T>(case: &Value, test: impl FnOnce(&Evidence<'_>) -> T) -> T {
-    let rows: Vec<Vec<f64>> = case["rows"].as_array().unwrap().iter().map(numbers).collect();
-    let columns: Vec<&[f64]> = rows.iter().map(Vec::as_slice).collect();
-    let noise = numbers(&case["noise"]);
-    test(&evidence(case, &columns, &noise))
+fn clipping(case: &Value) -> Vec<Clipping> {
+    let [attenuation, box_part, scale_error, kurtosis] =
+        ["attenuation", "box_part", "scale_error", "kurtosis"].map(|name| numbers(&case[name]));
+    let numeric = case["numeric"].as_array().unwrap();
+    (0..attenuation.len())
+        .map(|j| Clipping {
+            attenuation: attenuation[j],
+            box_part: box_part[j],
+            scale_error: scale_error[j],
+            kurtosis: kurtosis[j],
+            numeric: numeric[j].as_bool().unwrap(),
+        })
+        .collect()
 }
 
-fn evidence<'a>(case: &Value, columns: &'a [&'a [f64]], noise: &'a [f64]) -> Evidence<'a> {
-    let covariance: Vec<Vec<f64>> = case["covariance"].as_array().unwrap().iter().map(numbers).collect();
-    let p = columns.len();
-    Evidence {
-        released: Released::new(columns, noise, case["n"].as_u64().unwrap()).unwrap(),
-        parties: case["parties"].as_array().unwrap().iter().map(indices).collect(),
-        covariance: Mat::from_fn(p, p, |i, j| covariance[i][j]),
-        covariance_noise: numbers(&case["covariance_noise"]),
-        attenuation: numbers(&case["attenuation"]),
-    }
+/// Calls `test` with the evidence of a case.
+fn with_evidence<T>(case: &Value, test: impl FnOnce(&Evidence<'_>) -> T) -> T {
+    let rows = matrix(&case["rows"]);
+    let columns: Vec<&[f64]> = rows.iter().map(Vec::as_slice).collect();
+    let noise = numbers(&case["noise"]);
+    let released = Released::new(&columns, &noise, case["n"].as_u64().unwrap()).unwrap();
+    let covariance = matrix(&case["covariance"]);
+    let evidence = if case["rows_only"].as_bool().unwrap() {
+        Evidence::from_rows(released)
+    } else {
+        Evidence {
+            released,
+            parties: case["parties"].as_array().unwrap().iter().map(indices).collect(),
+            covariance: Mat::from_fn(columns.len(), columns.len(), |i, j| covariance[i][j]),
+            covariance_noise: numbers(&case["covariance_noise"]),
+            clipping: clipping(case),
+        }
+    };
+    test(&evidence)
 }
 
 /// Agreement to 1e-6 of the largest entry of what is compared.
@@ -50,12 +73,12 @@ fn assert_close(found: &[f64], expected: &[f64], what: &str) {
 #[test]
 fn fits_agree_with_the_reference() {
     let cases = cases();
-    assert!(cases.len() >= 7);
+    assert!(cases.len() >= 9);
     for case in &cases {
         let what = case["name"].as_str().unwrap();
         let label = case["label"].as_u64().unwrap() as usize;
-        let fit =
-            with_evidence(case, |evidence| posterior(evidence, label, &indices(&case["features"]))).unwrap();
+        let features = indices(&case["features"]);
+        let fit = with_evidence(case, |evidence| posterior(evidence, label, &features)).unwrap();
         let expected = &case["expected"];
         assert_close(&fit.weights, &numbers(&expected["weights"]), what);
         assert_close(fit.estimate.weights(), &numbers(&expected["unshrunk"]), what);
@@ -64,6 +87,17 @@ fn fits_agree_with_the_reference() {
         let (low, high): (Vec<f64>, Vec<f64>) = intervals.iter().map(|i| (i.lower, i.upper)).unzip();
         assert_close(&low, &numbers(&expected["low"]), what);
         assert_close(&high, &numbers(&expected["high"]), what);
+        let parts = matrix(&expected["parts"]);
+        for (at, part) in fit.parts.iter().enumerate() {
+            let found = [part.privacy, part.mixing, part.sampling, part.clipping];
+            let expected: Vec<f64> = parts.iter().map(|kind| kind[at]).collect();
+            assert_close(&found, &expected, what);
+            assert!((found.iter().sum::<f64>() - 1.0).abs() < 1e-12, "{what}");
+        }
+        let share = with_evidence(case, |evidence| explained_share(evidence, label, &features)).unwrap();
+        let interval = share.interval(Level::default());
+        let found = [share.estimate, share.standard_error, (interval.upper - interval.lower) / 2.0];
+        assert_close(&found, &numbers(&expected["explained_share"]), what);
     }
 }
 
@@ -92,4 +126,49 @@ fn impossible_choices_are_refused() {
         assert!(matches!(posterior(evidence, 0, &[0]), Err(LearnError::LabelAmongFeatures { .. })));
         assert!(matches!(posterior(evidence, 0, &[99]), Err(LearnError::UnknownColumn { .. })));
     });
+}
+
+fn party(case: &Value) -> PartyPlan {
+    let encoder = |levels: &usize| match levels {
+        0 => Encoder::Numeric(Bounds::new(-1.0, 1.0).unwrap()),
+        &levels => Encoder::Categorical(LevelCount::new(levels).unwrap()),
+    };
+    let layout = Layout::new(indices(&case["columns"]).iter().map(encoder).collect());
+    let mu = Mu::from_f64(case["mu"].as_f64().unwrap()).unwrap();
+    let plan = Plan::new(case["n"].as_u64().unwrap(), mu, std::slice::from_ref(&layout), None).unwrap();
+    plan.party(layout).unwrap()
+}
+
+#[test]
+fn frames_and_moments_agree_with_the_reference() {
+    let cases: Vec<Value> =
+        serde_json::from_str(include_str!("../../../vectors/calibrated/frames.json")).unwrap();
+    assert_eq!(cases.len(), 3);
+    for case in &cases {
+        let what = case["name"].as_str().unwrap();
+        let party = party(case);
+        let sums: Vec<Vec<i64>> = serde_json::from_value(case["sums"].clone()).unwrap();
+        let frame = party.frame(&sums).unwrap();
+        let moments = party.local_moments(&sums, &frame).unwrap();
+        let expected = &case["expected"];
+        let scalings = |part: fn(&potluck_core::encoding::Scaling) -> f64| {
+            frame.scalings.iter().map(part).collect::<Vec<f64>>()
+        };
+        assert_close(&scalings(|s| s.low), &numbers(&expected["low"]), what);
+        assert_close(&scalings(|s| s.high), &numbers(&expected["high"]), what);
+        assert_close(&scalings(|s| s.centre), &numbers(&expected["centre"]), what);
+        assert_close(&scalings(|s| s.scale), &numbers(&expected["scale"]), what);
+        let norm = frame.ball.norm_squared() as f64;
+        assert_close(&[norm], &[expected["norm_squared"].as_f64().unwrap()], what);
+        assert_close(&moments.means, &numbers(&expected["means"]), what);
+        assert_close(&moments.covariance, &matrix(&expected["covariance"]).concat(), what);
+        assert_close(&[moments.noise], &[expected["noise"].as_f64().unwrap()], what);
+        let clipping = moments.clipping(&frame);
+        let found = |part: fn(&Clipping) -> f64| clipping.iter().map(part).collect::<Vec<f64>>();
+        assert_close(&found(|c| c.attenuation), &numbers(&expected["attenuation"]), what);
+        assert_close(&found(|c| c.box_part), &numbers(&expected["box_part"]), what);
+        assert_close(&found(|c| c.scale_error), &numbers(&expected["scale_error"]), what);
+        assert_close(&found(|c| c.kurtosis), &numbers(&expected["kurtosis"]), what);
+        assert_close(&moments.centres(&frame), &numbers(&expected["centres"]), what);
+    }
 }

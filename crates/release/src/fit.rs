@@ -1,6 +1,6 @@
 //! Fitting: from a public dataset, a label and features to a [`Model`].
 
-use potluck_core::calibrated::{Frame, LocalMoments};
+use potluck_core::calibrated::{Clipping, Frame, LocalMoments};
 use potluck_core::encoding::Encoder;
 use potluck_core::learn::{
     Affine, Coefficients, Evidence, Fit, Level, Released, Ridge, Stability, VarianceParts, debiased,
@@ -67,10 +67,18 @@ impl Encoded<'_> {
     }
 }
 
+/// What the stages of a calibrated release published.
+struct Calibrated {
+    frame: Frame,
+    moments: LocalMoments,
+    clipping: Vec<Clipping>,
+    centres: Vec<f64>,
+}
+
 /// How one party's columns were released, and what it published of them beside the mixed rows.
 struct PartyEvidence {
     noise: f64,
-    calibrated: Option<(Frame, LocalMoments, Vec<f64>)>,
+    calibrated: Option<Calibrated>,
 }
 
 impl PartyEvidence {
@@ -82,8 +90,8 @@ impl PartyEvidence {
                 let unsound = |_| Error::Stages;
                 let frame = plan.frame(sums).map_err(unsound)?;
                 let moments = plan.local_moments(sums, &frame).map_err(unsound)?;
-                let attenuation = moments.attenuation(&frame, plan.layout());
-                Some((frame, moments, attenuation))
+                let (clipping, centres) = (moments.clipping(&frame), moments.centres(&frame));
+                Some(Calibrated { frame, moments, clipping, centres })
             }
         };
         Ok(Self { noise: mixed.noise_level(), calibrated })
@@ -92,7 +100,7 @@ impl PartyEvidence {
     /// Units of the party's encoded column at `at`.
     fn units(&self, at: usize, encoded: &Encoded<'_>) -> Result<Units, Error> {
         let (mid, half) = encoded.public();
-        let Some((frame, moments, attenuation)) = &self.calibrated else {
+        let Some(Calibrated { frame, moments, clipping, centres }) = &self.calibrated else {
             let (lo, hi) = encoded.term.range();
             let missing = if encoded.is_numeric() { mid } else { 0.0 };
             let affine = Affine::new(mid, half)?;
@@ -100,9 +108,8 @@ impl PartyEvidence {
         };
         let scaling = frame.scalings[at];
         let original = |u: f64| mid + half * u;
-        let centre = original(scaling.centre + scaling.scale * moments.means[at]);
         Ok(Units {
-            affine: Affine::new(centre, half * scaling.scale * attenuation[at])?,
+            affine: Affine::new(original(centres[at]), half * scaling.scale * clipping[at].attenuation)?,
             noise: self.noise,
             range: [original(scaling.low), original(scaling.high)],
             missing: original(scaling.centre),
@@ -304,8 +311,8 @@ impl<'a> Material<'a> {
         }
         let mut parts = Vec::with_capacity(self.parties.len());
         for (members, evidence) in &self.parties {
-            let (_, moments, attenuation) = evidence.calibrated.as_ref().ok_or(Error::Stages)?;
-            parts.push((members.clone(), moments, attenuation.as_slice()));
+            let Calibrated { moments, clipping, .. } = evidence.calibrated.as_ref().ok_or(Error::Stages)?;
+            parts.push((members.clone(), moments, clipping.as_slice()));
         }
         Ok(Evidence::from_parties(released, &parts))
     }

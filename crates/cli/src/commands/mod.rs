@@ -10,6 +10,7 @@ mod ledger;
 mod plan;
 mod predict;
 mod release;
+mod simulate;
 mod study;
 mod sums;
 mod verify;
@@ -67,6 +68,7 @@ pub(crate) fn run(arguments: Arguments, printer: &Printer) -> Result<()> {
         Command::Study(command) => study::run(&command, &settings),
         Command::Key(command) => key::run(&command, &settings),
         Command::Plan(arguments) => plan::run(&arguments, &settings),
+        Command::Simulate(arguments) => simulate::run(&arguments, &settings),
         Command::Release(arguments) => release::run(&arguments, &settings),
         Command::Sums(arguments) => sums::run(&arguments, &settings),
         Command::Join(arguments) => join::run(&arguments, &settings),

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use anyhow::Result;
 use potluck_core::mixing::MixingKey;
+use potluck_core::planning::{FUTILE, TYPICAL_SIGNAL, USEFUL};
 use potluck_release::statement::{self, Guarantee};
 use potluck_release::study::{IdKind, Party};
 use potluck_release::{Draft, Error, Study};
@@ -20,7 +21,7 @@ pub(super) fn run(arguments: &Plan, settings: &Settings<'_>) -> Result<()> {
 }
 
 /// The study; if it is not sealed yet, the numbers it would be sealed with. No number depends on the key.
-fn load(path: &Path) -> Result<(Study, bool)> {
+pub(super) fn load(path: &Path) -> Result<(Study, bool)> {
     match Study::load(path) {
         Ok(study) => Ok((study, true)),
         Err(Error::NotSealed) => Ok((Draft::load(path)?.seal(MixingKey::new([0; 32]))?, false)),
@@ -60,9 +61,62 @@ fn to_json(study: &Study, sealed: bool) -> Result<Value> {
         "parties": parties,
         "per_party": guarantee(Guarantee::of_party(study)),
         "joint": guarantee(Guarantee::joint(study, definition.parties().len())),
+        "outlook": outlook_json(study)?,
         "warnings": warnings(study),
         "dataset_bytes": release_bytes(study, definition.width()),
     }))
+}
+
+fn outlook_json(study: &Study) -> Result<Value> {
+    let outlook = study.prospect()?.outlook(TYPICAL_SIGNAL);
+    Ok(json!({
+        "signal": TYPICAL_SIGNAL,
+        "coefficient_error": outlook.coefficient_error,
+        "worst_coefficient_error": outlook.worst_coefficient_error,
+        "recovered": outlook.recovered,
+        "r_squared_error": outlook.r_squared_error,
+        "smallest_useful_rows": study.smallest_useful_rows(),
+    }))
+}
+
+/// Why a release under this study would be of no use, if it would be.
+pub(super) fn futility(study: &Study) -> Option<String> {
+    let outlook = study.prospect().ok()?.outlook(TYPICAL_SIGNAL);
+    (outlook.recovered < FUTILE).then(|| {
+        format!(
+            "with {} subjects at this ε, predicting the mean would do as well as a regression: of what the other columns explain of one, a fit would recover about {:.0}%. {}",
+            study.definition().rows(),
+            100.0 * outlook.recovered,
+            study.smallest_useful_rows().map_or_else(
+                || "No number of subjects would mend that; use a larger ε or fewer columns.".to_owned(),
+                |rows| format!("About {rows} subjects, a larger ε or fewer columns would make it useful.")
+            )
+        )
+    })
+}
+
+/// What to expect, in words.
+fn outlook_text(study: &Study) -> String {
+    let Ok(prospect) = study.prospect() else { return String::new() };
+    let outlook = prospect.outlook(TYPICAL_SIGNAL);
+    let percent = |share: f64| format!("{:.0}%", 100.0 * share);
+    let mut text = format!(
+        "What to expect of a regression of one column on all others, if they explain {} of it:\n",
+        percent(TYPICAL_SIGNAL)
+    );
+    let _ = writeln!(
+        text,
+        "  standard error of a coefficient: {} (worst party {}), in standard deviations of the label for one of the feature",
+        number(outlook.coefficient_error),
+        number(outlook.worst_coefficient_error)
+    );
+    let _ = writeln!(text, "  standard error of R²: {}", number(outlook.r_squared_error));
+    let _ = writeln!(text, "  of what can be explained, a fit recovers about {}", percent(outlook.recovered));
+    if let Some(rows) = study.smallest_useful_rows() {
+        let _ = writeln!(text, "  useful (recovers {}) from about {rows} subjects on", percent(USEFUL));
+    }
+    text.push_str("`potluck simulate` tries it on made-up data in this shape.\n\n");
+    text
 }
 
 /// What a careful person would ask about, from public facts.
@@ -82,7 +136,9 @@ fn warnings(study: &Study) -> Vec<String> {
     let signal = definition.rows() as f64 / study.seal().k() as f64 / 3.0;
     let drowned =
         |party: &Party| study.mixed_noise(party.name()).is_ok_and(|(_, noise)| noise.powi(2) > 19.0 * signal);
-    if definition.parties().iter().any(drowned) {
+    if let Some(futility) = futility(study) {
+        warnings.push(futility);
+    } else if definition.parties().iter().any(drowned) {
         warnings.push("more than 95% of a released column is noise: expect intervals that include zero. More subjects, a larger ε or fewer columns a party would help.".to_owned());
     }
     warnings
@@ -126,6 +182,7 @@ fn to_text(study: &Study, sealed: bool) -> String {
         let _ = writeln!(text, "\nCareful: {warning}");
     }
     text.push_str("\nnoise share: how much of a released column's variance is noise, for a column that spreads evenly over its bounds\n\n");
+    text.push_str(&outlook_text(study));
     let each = Guarantee::of_party(study);
     let joint = Guarantee::joint(study, definition.parties().len());
     let _ = writeln!(text, "Each party's release: {}", each.in_numbers());

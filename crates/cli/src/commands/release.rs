@@ -10,6 +10,7 @@ use potluck_release::signing::SigningKey;
 use potluck_release::{Study, statement};
 use serde_json::json;
 
+use super::plan::futility;
 use super::{Settings, refuse_same_file};
 use crate::args::{LedgerArguments, Release};
 use crate::exit::WrongUsage;
@@ -46,6 +47,10 @@ pub(super) fn run(arguments: &Release, settings: &Settings<'_>) -> Result<()> {
     };
     if ledger.session(&budget, study.id(), party)?.is_none() {
         check_columns(&job)?;
+        if let Some(futility) = futility(&study).filter(|_| !arguments.accept_low_accuracy) {
+            let message = format!("{futility} To publish all the same, pass --accept-low-accuracy");
+            return Err(WrongUsage(message).into());
+        }
         settings.printer.note(&format!("Study {:?}, id {}", study.definition().name(), study.id()));
         for sentence in &statement {
             settings.printer.note(sentence);

@@ -148,8 +148,16 @@ impl Workplace {
 
     /// `release` of the north, with more arguments.
     pub fn release_north(&self, more: &[&str]) -> Outcome {
-        let mut arguments =
-            vec!["release", "study.toml", "--party", "north", "--out", "north.release.parquet", "--yes"];
+        let mut arguments = vec![
+            "release",
+            "study.toml",
+            "--party",
+            "north",
+            "--out",
+            "north.release.parquet",
+            "--yes",
+            "--accept-low-accuracy",
+        ];
         if !more.contains(&"--data") {
             arguments.extend(["--data", "north.csv"]);
         }

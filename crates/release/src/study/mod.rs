@@ -12,9 +12,10 @@ use std::fs;
 use std::path::Path;
 
 use potluck_core::accounting::{Delta, Epsilon, Mu, MuSquared};
-use potluck_core::calibrated::PartyPlan;
+use potluck_core::calibrated::{Layout, PartyPlan};
 use potluck_core::encoding::{Ball, Bounds, Encoder, LevelCount, Q};
 use potluck_core::mixing::{Mixing, MixingKey};
+use potluck_core::planning::{Prospect, smallest_useful_rows};
 use potluck_core::stage::Stage;
 use serde::{Deserialize, Serialize};
 
@@ -780,6 +781,41 @@ impl Study {
         let stage = self.first_stage(party)?;
         let norm_squared = stage.encoder.ball().map_or(0, Ball::norm_squared);
         Ok(((norm_squared as f64).sqrt() / f64::from(Q), stage.noise_level()))
+    }
+
+    /// How accurate regressions will be, from public facts only.
+    pub fn prospect(&self) -> Result<Prospect, Error> {
+        let parties = self.definition.parties();
+        let plans =
+            parties.iter().map(|party| self.calibrated(party.name())).collect::<Result<Vec<_>, _>>()?;
+        let plans: Option<Vec<&PartyPlan>> = plans.into_iter().collect();
+        if let Some(plans) = plans {
+            let layouts: Vec<Layout> = plans.iter().map(|plan| plan.layout().clone()).collect();
+            return Ok(Prospect::calibrated(plans[0].plan(), &layouts));
+        }
+        let noise = parties.iter().map(|party| Ok((party.width(), self.mixed_noise(party.name())?.1)));
+        let noise = noise.collect::<Result<Vec<_>, Error>>()?;
+        Ok(Prospect::mixed(self.definition.rows(), self.seal.k(), &noise))
+    }
+
+    /// The smallest number of subjects at which a calibrated study of these columns at this privacy becomes useful.
+    pub fn smallest_useful_rows(&self) -> Option<u64> {
+        let layout = |party: &Party| Layout::new(party.columns.iter().map(Column::encoder).collect());
+        let layouts: Vec<Layout> = self.definition.parties.iter().map(layout).collect();
+        smallest_useful_rows(self.mu(), &layouts)
+    }
+
+    /// The same study with another number of subjects, which makes it another study: for simulations.
+    pub fn with_rows(&self, rows: u64) -> Result<Self, Error> {
+        let definition = Definition { rows, ..self.definition.clone() };
+        definition.check()?;
+        let seal = Seal::compute(&definition, self.seal.key().clone())?;
+        Ok(Self::assemble(definition, seal))
+    }
+
+    /// The same study under another mixing key, which makes it another study: for simulations.
+    pub fn with_key(&self, key: MixingKey) -> Result<Self, Error> {
+        Ok(Self::assemble(self.definition.clone(), Seal::compute(&self.definition, key)?))
     }
 
     /// What public facts determine for the release of `party`, if the method is calibrated.

@@ -1,0 +1,97 @@
+//! Each party's features in coordinates in which its covariance is the identity and its noise diagonal.
+
+use faer::{Mat, Side};
+
+use super::{Evidence, Sample};
+use crate::learn::LearnError;
+
+pub(super) struct Whitened {
+    /// From features to coordinates.
+    pub(super) transform: Mat<f64>,
+    /// From coordinates back to features: the inverse of `transform`.
+    pub(super) inverse: Mat<f64>,
+    /// λ: variances along the coordinates.
+    pub(super) variances: Vec<f64>,
+    /// t = n/k + ς²/λ: the variance of a mixed row along each coordinate.
+    pub(super) spreads: Vec<f64>,
+    /// η: noise of the party's moments, by coordinate.
+    pub(super) noise: Vec<f64>,
+    /// Which party a coordinate belongs to, and which one a feature.
+    pub(super) party: Vec<usize>,
+    pub(super) party_of_feature: Vec<usize>,
+    /// Whether it is the label's.
+    pub(super) own: Vec<bool>,
+    /// Covariance with the label, for the label's own party.
+    pub(super) label_covariance: Vec<f64>,
+}
+
+impl Whitened {
+    pub(super) fn new(
+        evidence: &Evidence<'_>,
+        sample: &Sample,
+        label: usize,
+        label_sd: f64,
+        features: &[usize],
+    ) -> Result<Self, LearnError> {
+        let d = features.len();
+        let mut white = Self {
+            transform: Mat::zeros(d, d),
+            inverse: Mat::zeros(d, d),
+            variances: Vec::with_capacity(d),
+            spreads: Vec::with_capacity(d),
+            noise: Vec::with_capacity(d),
+            party: Vec::with_capacity(d),
+            party_of_feature: vec![0; d],
+            own: Vec::with_capacity(d),
+            label_covariance: Vec::with_capacity(d),
+        };
+        for (b, members) in evidence.parties.iter().enumerate() {
+            let at = |column: &usize| features.iter().position(|feature| feature == column);
+            let places: Vec<(usize, usize)> =
+                members.iter().filter_map(|&column| at(&column).map(|place| (column, place))).collect();
+            let Some(&(first, _)) = places.first() else { continue };
+            let (own, eta) = (members.contains(&label), evidence.covariance_noise[first]);
+            let q = places.len();
+            let moments = shrunk_moments(evidence, &places, eta);
+            let eigen = moments.self_adjoint_eigen(Side::Lower).map_err(|_| LearnError::Overflow)?;
+            let start = white.variances.len();
+            for r in 0..q {
+                let variance = eigen.S().column_vector()[r].max(2.0 * eta * (q as f64).sqrt());
+                let mut covariance = 0.0;
+                for (c, &(column, place)) in places.iter().enumerate() {
+                    let entry = eigen.U()[(c, r)] / variance.sqrt();
+                    white.transform[(start + r, place)] = entry;
+                    white.inverse[(place, start + r)] = eigen.U()[(c, r)] * variance.sqrt();
+                    white.party_of_feature[place] = b;
+                    covariance += entry * evidence.covariance[(column, label)];
+                }
+                white.variances.push(variance);
+                white.spreads.push(sample.n / sample.k + evidence.released.noise()[first].powi(2) / variance);
+                white.noise.push(eta);
+                white.party.push(b);
+                white.own.push(own);
+                white.label_covariance.push(if own { covariance / label_sd } else { 0.0 });
+            }
+        }
+        Ok(white)
+    }
+
+    /// Whether two coordinates belong to different parties.
+    pub(super) fn apart(&self, i: usize, j: usize) -> bool {
+        self.party[i] != self.party[j]
+    }
+}
+
+/// The party's covariance with entries off the diagonal shrunk by their noise, and variances kept clear of it.
+fn shrunk_moments(evidence: &Evidence<'_>, places: &[(usize, usize)], eta: f64) -> Mat<f64> {
+    let q = places.len();
+    let entry = |i: usize, j: usize| evidence.covariance[(places[i].0, places[j].0)];
+    let mut squares = 0.0;
+    for i in 0..q {
+        for j in (0..q).filter(|&j| j != i) {
+            squares += entry(i, j).powi(2);
+        }
+    }
+    let keep = (1.0 - eta * eta * (q * (q - 1)) as f64 / f64::max(squares, 1e-300)).max(0.0);
+    Mat::from_fn(q, q, |i, j| if i == j { entry(i, i).max(3.0 * eta) } else { keep * entry(i, j) })
+}

@@ -1,0 +1,246 @@
+//! Planning: how accurate regressions will be, from public facts only.
+//!
+//! The learner's variance formulas need the strength of the signal and the spread of the columns, which nobody may look
+//! at. So the outlook is for a typical table: columns are bell-shaped, uncorrelated and well inside their bounds, and all
+//! features together explain a given share of the label. It is checked against simulated releases
+//! (`cargo run --release -p potluck-lab -- planning`).
+
+use crate::accounting::Mu;
+use crate::calibrated::{CalibratedError, Layout, Plan};
+
+/// The signal that the outlook assumes: half of the label's variance is explained.
+pub const TYPICAL_SIGNAL: f64 = 0.5;
+/// A fit is useful if it recovers at least this part of the signal …
+pub const USEFUL: f64 = 0.5;
+/// … and no better than predicting the mean if it recovers less than this.
+pub const FUTILE: f64 = 0.1;
+
+/// Variance of a column that spreads evenly over its public range, in encoded units.
+const EVEN_VARIANCE: f64 = 1.0 / 3.0;
+/// Studies with more subjects than this are not planned.
+const MOST_ROWS: f64 = 1e12;
+
+/// One encoded column as it will be released.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ColumnOutlook {
+    /// The party that releases it.
+    pub party: usize,
+    /// Noise variance in a mixed row over the column's own variance.
+    pub noise_ratio: f64,
+    /// Standard deviation of the noise in a local covariance over the column's variance; nothing if none is published.
+    pub local_noise: Option<f64>,
+}
+
+/// How a study will be released.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Prospect {
+    rows: f64,
+    k: f64,
+    columns: Vec<ColumnOutlook>,
+}
+
+/// What to expect of a regression of one column on all others, averaged over the choice of the label.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Outlook {
+    /// Typical standard error of a coefficient, in standard deviations of the label for one of the feature.
+    pub coefficient_error: f64,
+    /// The same for the party whose columns fare worst.
+    pub worst_coefficient_error: f64,
+    /// Part of the explainable variance that the fit will explain.
+    pub recovered: f64,
+    /// Standard error of R².
+    pub r_squared_error: f64,
+}
+
+impl Prospect {
+    /// The prospect of a calibrated release.
+    pub fn calibrated(plan: &Plan, parties: &[Layout]) -> Self {
+        let rows = plan.rows() as f64;
+        let mut columns = Vec::new();
+        for (party, layout) in parties.iter().enumerate() {
+            let width = layout.effective_width() as f64;
+            let norm = plan.largest_norm(layout);
+            let growth = norm / width.sqrt();
+            // The second round sees a column that fills its box, ±3ρ standard deviations.
+            let error = plan.round_error(layout);
+            let resolved = 1.0 / (1.0 + 9.0 * growth * growth * error);
+            let variance = resolved * kept_by_ball(width, growth);
+            let mixed = (2.0 * norm / plan.stage_mu(3)).powi(2);
+            let local = 1.25 * norm * norm / (plan.stage_mu(2) * rows);
+            columns.extend((0..layout.width()).map(|_| ColumnOutlook {
+                party,
+                noise_ratio: mixed / variance,
+                local_noise: Some(local / variance),
+            }));
+        }
+        Self { rows, k: plan.k() as f64, columns }
+    }
+
+    /// The prospect of a release of mixed rows alone: k rows, and by party the number of columns and the noise in them.
+    pub fn mixed(rows: u64, k: u64, parties: &[(usize, f64)]) -> Self {
+        let columns = parties.iter().enumerate().flat_map(|(party, &(width, noise))| {
+            let noise_ratio = noise * noise / EVEN_VARIANCE;
+            (0..width).map(move |_| ColumnOutlook { party, noise_ratio, local_noise: None })
+        });
+        Self { rows: rows as f64, k: k as f64, columns: columns.collect() }
+    }
+
+    /// Each column's noise.
+    pub fn columns(&self) -> &[ColumnOutlook] {
+        &self.columns
+    }
+
+    /// Variance of the estimated correlation of two columns.
+    fn variance(&self, one: &ColumnOutlook, other: &ColumnOutlook) -> f64 {
+        match (one.local_noise, other.local_noise) {
+            (Some(a), Some(b)) if one.party == other.party => a * a + b * b,
+            _ => {
+                let spread = |column: &ColumnOutlook| self.rows / self.k + column.noise_ratio;
+                self.k / (self.rows * self.rows) * spread(one) * spread(other)
+            }
+        }
+    }
+
+    /// What to expect if all features together explain `signal` of the label's variance.
+    pub fn outlook(&self, signal: f64) -> Outlook {
+        let p = self.columns.len();
+        let features = (p - 1) as f64;
+        let each = signal / features;
+        let parties = self.columns.iter().map(|column| column.party + 1).max().unwrap_or(1);
+        let mut by_party = vec![(0.0, 0.0); parties];
+        let (mut errors, mut recovered, mut r_squared) = (0.0, 0.0, 0.0);
+        for (label, label_column) in self.columns.iter().enumerate() {
+            let mut explained = 0.0;
+            let mut noise = 0.0;
+            for (feature, column) in self.columns.iter().enumerate().filter(|&(feature, _)| feature != label)
+            {
+                let direct = self.variance(column, label_column);
+                // Every other feature's share of the label passes through a correlation that is noisy, too.
+                let crossed: f64 = (0..p)
+                    .filter(|&other| other != label && other != feature)
+                    .map(|other| {
+                        let v = self.variance(column, &self.columns[other]);
+                        let kept = shrinkage(1.0 / features, v);
+                        each * (kept * kept * v
+                            + (1.0 - kept).powi(2) / features * shrinkage(v, 1.0 / features))
+                    })
+                    .sum();
+                let variance = direct + crossed + (1.0 - signal) / self.rows;
+                errors += variance;
+                by_party[column.party].0 += variance;
+                by_party[column.party].1 += 1.0;
+                let kept = shrinkage(each, variance);
+                explained += each * kept;
+                noise += each * kept * kept * direct;
+            }
+            recovered += explained / signal;
+            let sampling = 4.0 * signal * (1.0 - signal).powi(2) / self.rows;
+            r_squared += (8.0 * noise + sampling).sqrt();
+        }
+        let pairs = p as f64 * features;
+        let worst = by_party.iter().filter(|(_, count)| *count > 0.0).map(|(sum, count)| sum / count);
+        Outlook {
+            coefficient_error: (errors / pairs).sqrt(),
+            worst_coefficient_error: worst.fold(0.0, f64::max).sqrt(),
+            recovered: recovered / p as f64,
+            r_squared_error: r_squared / p as f64,
+        }
+    }
+}
+
+/// The part of a signal of variance `signal` that is kept of an estimate with this error.
+fn shrinkage(signal: f64, error: f64) -> f64 {
+    signal / (signal + error)
+}
+
+/// E[min(χ²_d, ρ²d)]/d: the variance that a ball of radius ρ√d leaves of a bell-shaped row.
+fn kept_by_ball(d: f64, growth: f64) -> f64 {
+    let limit = growth * growth;
+    let half = d / 2.0;
+    let x = limit * half;
+    lower_gamma(half + 1.0, x) + limit * (1.0 - lower_gamma(half, x))
+}
+
+/// The regularised lower incomplete gamma function P(a, x), by its series.
+fn lower_gamma(a: f64, x: f64) -> f64 {
+    let mut term = 1.0 / a;
+    let mut sum = term;
+    let mut n = a;
+    while term > sum * 1e-14 {
+        n += 1.0;
+        term *= x / n;
+        sum += term;
+    }
+    (sum.ln() + a * x.ln() - x - libm::lgamma(a)).exp().min(1.0)
+}
+
+/// The smallest number of subjects at which a calibrated release of these columns becomes useful, if there is one.
+pub fn smallest_useful_rows(mu: Mu, parties: &[Layout]) -> Option<u64> {
+    let useful = |rows: f64| -> Result<bool, CalibratedError> {
+        let plan = Plan::new(rows as u64, mu, parties, None)?;
+        Ok(Prospect::calibrated(&plan, parties).outlook(TYPICAL_SIGNAL).recovered >= USEFUL)
+    };
+    let (mut low, mut high) = (2.0_f64, MOST_ROWS);
+    if !useful(high).unwrap_or(false) {
+        return None;
+    }
+    // Two digits are more than the assumptions deserve.
+    while high / low > 1.01 {
+        let middle = (low * high).sqrt();
+        if useful(middle).unwrap_or(false) {
+            high = middle;
+        } else {
+            low = middle;
+        }
+    }
+    let digit = 10_f64.powf(high.log10().floor() - 1.0);
+    Some(((high / digit).ceil() * digit) as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::accounting::{Delta, Epsilon};
+    use crate::encoding::{Bounds, Encoder};
+
+    fn layouts() -> Vec<Layout> {
+        let column = || Encoder::Numeric(Bounds::new(0.0, 1.0).unwrap());
+        vec![
+            Layout::new(vec![column(), column()]),
+            Layout::new(vec![column(), column()]),
+            Layout::new(vec![column()]),
+        ]
+    }
+
+    fn outlook(epsilon: f64, rows: u64) -> Outlook {
+        let mu = Mu::analytic(Epsilon::new(epsilon).unwrap(), Delta::new(1e-5).unwrap()).unwrap();
+        let layouts = layouts();
+        let plan = Plan::new(rows, mu, &layouts, None).unwrap();
+        Prospect::calibrated(&plan, &layouts).outlook(TYPICAL_SIGNAL)
+    }
+
+    #[test]
+    fn more_people_and_more_budget_are_better() {
+        for (better, worse) in
+            [(outlook(1.0, 100_000), outlook(1.0, 10_000)), (outlook(1.0, 100_000), outlook(0.3, 100_000))]
+        {
+            assert!(better.coefficient_error < worse.coefficient_error);
+            assert!(better.recovered > worse.recovered);
+        }
+    }
+
+    #[test]
+    fn the_smallest_useful_size_is_where_the_outlook_becomes_useful() {
+        let mu = Mu::analytic(Epsilon::new(1.0).unwrap(), Delta::new(1e-5).unwrap()).unwrap();
+        let rows = smallest_useful_rows(mu, &layouts()).unwrap();
+        assert!(outlook(1.0, rows).recovered >= USEFUL);
+        assert!(outlook(1.0, rows / 2).recovered < USEFUL);
+    }
+
+    #[test]
+    fn the_ball_keeps_what_chi_squared_says() {
+        // d = 2: E[min(χ², 2)]/2 = 1 − 1/e.
+        assert!((kept_by_ball(2.0, 1.0) - (1.0 - (-1.0_f64).exp())).abs() < 1e-12);
+        assert!((kept_by_ball(5.0, 4.0) - 1.0).abs() < 1e-6);
+    }
+}
