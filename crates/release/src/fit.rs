@@ -32,25 +32,25 @@ pub struct Regression {
 }
 
 /// One encoded column of the public dataset, with where it comes from.
-struct Encoded<'a> {
-    party: &'a Party,
-    column: &'a Column,
-    term: Term,
+pub(crate) struct Encoded<'a> {
+    pub(crate) party: &'a Party,
+    pub(crate) column: &'a Column,
+    pub(crate) term: Term,
 }
 
 /// How an encoded column was released.
 #[derive(Clone, Copy)]
-struct Units {
+pub(crate) struct Units {
     /// From original to released units.
-    affine: Affine,
+    pub(crate) affine: Affine,
     /// Standard deviation of the noise in the mixed rows.
-    noise: f64,
+    pub(crate) noise: f64,
     /// What the release kept of the column, in original units.
-    range: [f64; 2],
+    pub(crate) range: [f64; 2],
     /// What a missing value counts as, in original units.
     missing: f64,
     /// Standard deviation of the noise in the column's mean, in original units.
-    mean_noise: f64,
+    pub(crate) mean_noise: f64,
 }
 
 impl Encoded<'_> {
@@ -68,13 +68,13 @@ impl Encoded<'_> {
 }
 
 /// How one party's columns were released, and what it published of them beside the mixed rows.
-struct PartyEvidence {
-    noise: f64,
-    calibrated: Option<(Frame, LocalMoments, Vec<f64>)>,
+pub(crate) struct PartyEvidence {
+    pub(crate) noise: f64,
+    pub(crate) calibrated: Option<(Frame, LocalMoments, Vec<f64>)>,
 }
 
 impl PartyEvidence {
-    fn new(study: &Study, party: &str, sums: &[Vec<i64>]) -> Result<Self, Error> {
+    pub(crate) fn new(study: &Study, party: &str, sums: &[Vec<i64>]) -> Result<Self, Error> {
         let mixed = study.stage(party, sums)?.ok_or(Error::Stages)?;
         let calibrated = match study.calibrated(party)? {
             None => None,
@@ -90,7 +90,7 @@ impl PartyEvidence {
     }
 
     /// Units of the party's encoded column at `at`.
-    fn units(&self, at: usize, encoded: &Encoded<'_>) -> Result<Units, Error> {
+    pub(crate) fn units(&self, at: usize, encoded: &Encoded<'_>) -> Result<Units, Error> {
         let (mid, half) = encoded.public();
         let Some((frame, moments, attenuation)) = &self.calibrated else {
             let (lo, hi) = encoded.term.range();
@@ -123,7 +123,7 @@ fn encoded_columns<'a>(study: &'a Study, dataset: &PublicDataset) -> Vec<Encoded
 }
 
 /// The terms of a column, one an encoded column.
-fn terms(column: &Column) -> Vec<Term> {
+pub(crate) fn terms(column: &Column) -> Vec<Term> {
     let name = column.name().to_owned();
     match (column.domain(), column.encoder()) {
         (Domain::Categorical { levels, unknown }, Encoder::Categorical(count)) => levels
