@@ -74,6 +74,8 @@ levels = ["city", "suburb", "country"]
 description = "Where the household lives."
 "#;
 
+const FEATURES: [&str; 7] = ["bmi", "smoker=yes", "age", "visits", "income", "home=suburb", "home=country"];
+
 /// A standard normal deviate, near enough for made-up people: a sum of twelve uniforms.
 fn normal(rng: &mut impl Rng) -> f64 {
     (0..12).map(|_| f64::from(rng.next_u32()) / f64::from(u32::MAX)).sum::<f64>() - 6.0
@@ -164,7 +166,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let dataset = PublicDataset::join(&study, &releases, Completeness::All)?;
     let regression = Regression {
         label: "systolic_bp".to_owned(),
-        features: None,
+        // Against life in the city: with an intercept, all levels together would be collinear.
+        features: Some(FEATURES.map(str::to_owned).to_vec()),
         learner,
         ridge: Ridge::new(DEFAULT_RIDGE)?,
         level: Level::default(),

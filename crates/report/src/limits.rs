@@ -220,6 +220,9 @@ fn remedies(model: &Model, average: &[f64; 4], study: Option<&Study>) -> Text {
             let text = text.words(format!(
                 "About {times} times as many people ({people}) would halve their part of the standard errors"
             ));
+            let text = text.when(times > 4, |text| {
+                text.words(" (4 times would not do, because a larger study also clips less)")
+            });
             match epsilon {
                 None => text.words(". "),
                 Some((now, then)) => text.words(format!("; so would ε = {then} in place of {now}. ")),

@@ -87,9 +87,9 @@ pub(crate) fn percent(share: f64) -> String {
     }
 }
 
-/// A share of one, within 0 and 1 whatever chance made of its estimate.
-pub(crate) fn share(value: f64, digits: usize) -> String {
-    significant(value.clamp(0.0, 1.0), digits)
+/// A share of one with this many decimals at most, within 0 and 1 whatever chance made of its estimate.
+pub(crate) fn share(value: f64, decimals: usize) -> String {
+    if value.is_nan() { not_finite(value) } else { trim_zeros(&fixed(value.clamp(0.0, 1.0), decimals)) }
 }
 
 /// A confidence level in percent, with every digit it has.

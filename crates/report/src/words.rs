@@ -114,8 +114,8 @@ pub(crate) fn figure(value: f64, digits: usize) -> Markup {
 }
 
 /// A share of one for people, within 0 and 1, that carries its exact value for machines.
-pub(crate) fn share(value: f64, digits: usize) -> Markup {
-    exactly(value, &numbers::share(value, digits))
+pub(crate) fn share(value: f64, decimals: usize) -> Markup {
+    exactly(value, &numbers::share(value, decimals))
 }
 
 /// What is shown of a number, with its exact value for machines.

@@ -105,12 +105,17 @@ fn legend(canvas: &Canvas<'_>, geometry: &Geometry) {
         Layout::Wide => NAMES.len(),
         Layout::Narrow => NAMES.len() / 2,
     };
-    let column = NAMES.iter().map(|name| width(name)).fold(0.0, f64::max);
+    let mut x = geometry.left;
     for (at, (name, colour)) in NAMES.into_iter().zip(COLOURS).enumerate() {
-        let x = geometry.left + column * (at % in_line) as f64;
+        if at % in_line == 0 {
+            x = geometry.left;
+        }
         let y = LEGEND_LINE * ((at / in_line) as f64 + 0.5);
         canvas.bar((x, y - SWATCH / 2.0), (x + SWATCH, y + SWATCH / 2.0), colour);
         canvas.text(name, (x + SWATCH + SWATCH_GAP, y), HPos::Left, SMALL_SIZE, palette::INK);
+        // In two lines the names stand below each other.
+        let widest = NAMES.iter().map(|name| width(name)).fold(0.0, f64::max);
+        x += if in_line < NAMES.len() { widest } else { width(name) };
     }
 }
 
