@@ -731,8 +731,9 @@ fn columns_of_few_people_are_drowned() {
 #[test]
 fn what_limits_a_model_can_be_said_without_its_dataset() {
     let (mut model, dataset) = calibrated_clinics();
-    let titles =
-        |points: &[potluck_report::Point]| points.iter().map(|point| point.title()).collect::<Vec<_>>();
+    let titles = |points: &[potluck_report::Point]| {
+        points.iter().map(potluck_report::Point::title).collect::<Vec<_>>()
+    };
     let alone = limits(&model, None);
     let both = limits(&model, Some(&dataset));
     assert!(titles(&alone).iter().all(|title| titles(&both).contains(title)));
