@@ -32,6 +32,8 @@ pub struct PartySummary {
 pub struct ColumnSummary {
     /// Name of the encoded column.
     pub name: String,
+    /// The column of the study that it belongs to.
+    pub column: String,
     /// Unit, for people.
     pub unit: Option<String>,
     /// The mean, or the share that has the level; of calibrated releases only.
@@ -105,6 +107,7 @@ fn of_column(
     let noise_variance = units.noise.powi(2);
     let mut summary = ColumnSummary {
         name: encoded.term.name(),
+        column: encoded.column.name().to_owned(),
         unit: encoded.column.unit().map(str::to_owned),
         mean: None,
         mean_error: None,

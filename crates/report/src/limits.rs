@@ -336,8 +336,12 @@ fn widest(model: &Model, parties: &[&PartySummary]) -> Text {
             })
     };
     let text = text.words("The noise of a party grows with the square root of the number of its columns: a quarter of them would mean half the noise.");
-    let unused: Vec<String> =
-        most.columns.iter().map(|column| column.name.clone()).filter(|name| !is_used(model, name)).collect();
+    let used = |column: &str| {
+        model.label.column() == column || model.coefficients.iter().any(|one| one.term.column() == column)
+    };
+    let mut unused: Vec<String> =
+        most.columns.iter().map(|column| column.column.clone()).filter(|column| !used(column)).collect();
+    unused.dedup();
     text.when(!unused.is_empty(), |text| {
         text.words(" This regression does not use ")
             .names(&unused)
