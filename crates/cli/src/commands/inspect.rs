@@ -10,6 +10,7 @@ use potluck_release::statement::{self, Guarantee};
 use potluck_release::study::Domain;
 use potluck_release::summary::{self, ColumnSummary, PartySummary};
 use potluck_release::{Error, Model, PublicDataset, Release, Study};
+use potluck_report::{Point, limits};
 use serde_json::json;
 
 use super::Settings;
@@ -83,7 +84,12 @@ pub(super) fn run(arguments: &Inspect, settings: &Settings<'_>) -> Result<()> {
             });
             settings.printer.result(&value, || dataset_text(&dataset, &summaries))
         }
-        Document::Model(model) => settings.printer.result(&*model, || model_text(&model)),
+        Document::Model(model) => {
+            let mut value = serde_json::to_value(&*model)?;
+            let point = |point: &Point| json!({ "title": point.title(), "text": point.to_string() });
+            value["limits"] = limits(&model, None).iter().map(point).collect();
+            settings.printer.result(&value, || model_text(&model))
+        }
     }
 }
 
@@ -199,7 +205,7 @@ fn columns_legend(summaries: &[PartySummary]) -> String {
 /// What `fit` prints, and what limits accuracy.
 fn model_text(model: &Model) -> String {
     let mut text = fit::to_text(model);
-    for point in potluck_report::limits(model, None) {
+    for point in limits(model, None) {
         let _ = write!(text, "\n{}\n{}", point.title(), wrapped(&point.to_string()));
     }
     text
