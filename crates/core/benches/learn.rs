@@ -27,7 +27,7 @@ fn dataset() -> Dataset {
     let sigma = Sigma::new(1 << 20).unwrap();
     let mut normal = || rounded_gaussian(sigma, &mut rng) as f64 / f64::from(1 << 20);
     let per_row = (PEOPLE as f64 / ROWS as f64).sqrt();
-    let mut columns = vec![Vec::with_capacity(ROWS); FEATURES + 1];
+    let mut columns = vec![Vec::new(); FEATURES + 1];
     for _ in 0..ROWS {
         let common = normal();
         let mut label = normal();

@@ -142,12 +142,11 @@ pub fn release_with<R: CryptoRng>(
     while let Some(stage) = job.study.stage(job.party, &noised)? {
         let position = noised.len() as u32;
         let stored = ledger.stored_stage(&session, position)?;
-        noised.push(match stored {
-            Some(noised) => noised,
-            None => {
-                repeated = false;
-                draw(job, ledger, &session, &stage, position, observer, &seed)?
-            }
+        noised.push(if let Some(noised) = stored {
+            noised
+        } else {
+            repeated = false;
+            draw(job, ledger, &session, &stage, position, observer, &seed)?
         });
     }
     let release = Release::new(job.study, job.party, &noised, job.signing_key)?;

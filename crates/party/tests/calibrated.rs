@@ -217,7 +217,9 @@ fn sums_by_definition(study: &Study, subjects: &[Subject], earlier: &[Vec<i64>])
         let norm: i64 = row.iter().map(|q| q * q).sum();
         if norm as u64 > ball.norm_squared() {
             let factor = (ball.norm_squared() as f64 / norm as f64).sqrt();
-            row.iter_mut().for_each(|q| *q = (*q as f64 * factor).trunc() as i64);
+            for q in row.iter_mut() {
+                *q = (*q as f64 * factor).trunc() as i64;
+            }
         }
     };
     let mut sums = vec![0; stage.coordinates()];

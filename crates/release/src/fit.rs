@@ -32,25 +32,25 @@ pub struct Regression {
 }
 
 /// One encoded column of the public dataset, with where it comes from.
-struct Encoded<'a> {
-    party: &'a Party,
-    column: &'a Column,
-    term: Term,
+pub(crate) struct Encoded<'a> {
+    pub(crate) party: &'a Party,
+    pub(crate) column: &'a Column,
+    pub(crate) term: Term,
 }
 
 /// How an encoded column was released.
 #[derive(Clone, Copy)]
-struct Units {
+pub(crate) struct Units {
     /// From original to released units.
-    affine: Affine,
+    pub(crate) affine: Affine,
     /// Standard deviation of the noise in the mixed rows.
-    noise: f64,
+    pub(crate) noise: f64,
     /// What the release kept of the column, in original units.
-    range: [f64; 2],
+    pub(crate) range: [f64; 2],
     /// What a missing value counts as, in original units.
     missing: f64,
     /// Standard deviation of the noise in the column's mean, in original units.
-    mean_noise: f64,
+    pub(crate) mean_noise: f64,
 }
 
 impl Encoded<'_> {
@@ -68,21 +68,21 @@ impl Encoded<'_> {
 }
 
 /// What the stages of a calibrated release published.
-struct Calibrated {
+pub(crate) struct Calibrated {
     frame: Frame,
-    moments: LocalMoments,
-    clipping: Vec<Clipping>,
+    pub(crate) moments: LocalMoments,
+    pub(crate) clipping: Vec<Clipping>,
     centres: Vec<f64>,
 }
 
 /// How one party's columns were released, and what it published of them beside the mixed rows.
-struct PartyEvidence {
-    noise: f64,
-    calibrated: Option<Calibrated>,
+pub(crate) struct PartyEvidence {
+    pub(crate) noise: f64,
+    pub(crate) calibrated: Option<Calibrated>,
 }
 
 impl PartyEvidence {
-    fn new(study: &Study, party: &str, sums: &[Vec<i64>]) -> Result<Self, Error> {
+    pub(crate) fn new(study: &Study, party: &str, sums: &[Vec<i64>]) -> Result<Self, Error> {
         let mixed = study.stage(party, sums)?.ok_or(Error::Stages)?;
         let calibrated = match study.calibrated(party)? {
             None => None,
@@ -98,7 +98,7 @@ impl PartyEvidence {
     }
 
     /// Units of the party's encoded column at `at`.
-    fn units(&self, at: usize, encoded: &Encoded<'_>) -> Result<Units, Error> {
+    pub(crate) fn units(&self, at: usize, encoded: &Encoded<'_>) -> Result<Units, Error> {
         let (mid, half) = encoded.public();
         let Some(Calibrated { frame, moments, clipping, centres }) = &self.calibrated else {
             let (lo, hi) = encoded.term.range();
@@ -130,7 +130,7 @@ fn encoded_columns<'a>(study: &'a Study, dataset: &PublicDataset) -> Vec<Encoded
 }
 
 /// The terms of a column, one an encoded column.
-fn terms(column: &Column) -> Vec<Term> {
+pub(crate) fn terms(column: &Column) -> Vec<Term> {
     let name = column.name().to_owned();
     match (column.domain(), column.encoder()) {
         (Domain::Categorical { levels, unknown }, Encoder::Categorical(count)) => levels
@@ -181,12 +181,13 @@ fn label_position(encoded: &[Encoded<'_>], name: &str) -> Result<usize, Error> {
 
 /// The features asked for, or every column but the label's.
 ///
-/// Whole categorical columns with more than two levels lose their first level from the second such column on:
-/// each set of indicators sums to one, so two whole sets would be collinear.
+/// Each whole set of indicators sums to one. Beside a free intercept, every categorical column with more than two levels
+/// therefore loses its first level, which the others are compared with; without one, from the second such column on.
 fn feature_positions(
     encoded: &[Encoded<'_>],
     label: usize,
     names: Option<&[String]>,
+    free_intercept: bool,
 ) -> Result<Vec<usize>, Error> {
     let all: Vec<String>;
     let names = if let Some(names) = names {
@@ -203,7 +204,7 @@ fn feature_positions(
         &all
     };
     let mut chosen = Vec::new();
-    let mut whole_sets = 0;
+    let mut whole_sets = u32::from(free_intercept);
     for name in names {
         let mut own = positions(encoded, name)?;
         if own.len() > 1 {
@@ -317,8 +318,8 @@ impl<'a> Material<'a> {
         Ok(Evidence::from_parties(released, &parts))
     }
 
-    /// The interval and what predicts, in original units; in encoded units; and the covariance.
-    fn coefficient(&self, at: usize, shown: Shown) -> Coefficient {
+    /// A coefficient with where it comes from.
+    fn coefficient(&self, at: usize, shown: &Shown) -> Coefficient {
         let Encoded { party, column, term } = &self.encoded[at];
         let units = &self.units[at];
         Coefficient {
@@ -357,7 +358,7 @@ struct Found {
 }
 
 impl Found {
-    fn least_squares(fit: Fit, diagnostics: Diagnostics) -> Self {
+    fn least_squares(fit: Fit, dataset: &PublicDataset) -> Self {
         let spectrum = &fit.spectrum;
         let eigenvalues = Eigenvalues {
             smallest: spectrum.smallest(),
@@ -374,7 +375,7 @@ impl Found {
                 eigenvalues: Some(eigenvalues),
                 residual_variance: Some(fit.residual_variance),
                 r_squared: fit.r_squared.map(|estimate| RSquared { estimate, interval: None }),
-                ..diagnostics
+                ..diagnostics(dataset)
             },
             weights: fit.coefficients.weights().to_vec(),
             coefficients: fit.coefficients,
@@ -388,7 +389,7 @@ impl Found {
         label: usize,
         features: &[usize],
         level: Level,
-        diagnostics: Diagnostics,
+        dataset: &PublicDataset,
     ) -> Result<Self, Error> {
         let evidence = material.evidence()?;
         let fit = posterior(&evidence, label, features)?;
@@ -407,7 +408,7 @@ impl Found {
                     estimate: r_squared.estimate,
                     interval: Some([interval.lower, interval.upper]),
                 }),
-                ..diagnostics
+                ..diagnostics(dataset)
             },
             coefficients: fit.estimate,
             weights: fit.weights,
@@ -417,29 +418,36 @@ impl Found {
     }
 }
 
-/// Fits a regression on a public dataset.
-pub fn fit(dataset: &PublicDataset, regression: &Regression) -> Result<Model, Error> {
-    let study = dataset.study();
-    let material = Material::new(dataset)?;
-    let label = label_position(&material.encoded, &regression.label)?;
-    let features = feature_positions(&material.encoded, label, regression.features.as_deref())?;
-    let diagnostics = Diagnostics {
-        rows: study.definition().rows(),
+/// What is known before anything is learned.
+fn diagnostics(dataset: &PublicDataset) -> Diagnostics {
+    Diagnostics {
+        rows: dataset.study().definition().rows(),
         released_rows: dataset.columns().rows() as u64,
         degrees: 0,
         eigenvalues: None,
         residual_variance: None,
         r_squared: None,
-    };
+    }
+}
+
+/// Fits a regression on a public dataset.
+pub fn fit(dataset: &PublicDataset, regression: &Regression) -> Result<Model, Error> {
+    let study = dataset.study();
+    let material = Material::new(dataset)?;
+    let label = label_position(&material.encoded, &regression.label)?;
+    let features = feature_positions(
+        &material.encoded,
+        label,
+        regression.features.as_deref(),
+        material.is_calibrated(),
+    )?;
     let released = material.released()?;
     let found = match regression.learner {
-        Learner::Ols => {
-            Found::least_squares(ols(&released, label, &features, regression.ridge)?, diagnostics)
-        }
+        Learner::Ols => Found::least_squares(ols(&released, label, &features, regression.ridge)?, dataset),
         Learner::Debiased => {
-            Found::least_squares(debiased(&released, label, &features, regression.ridge)?, diagnostics)
+            Found::least_squares(debiased(&released, label, &features, regression.ridge)?, dataset)
         }
-        Learner::Posterior => Found::posterior(&material, label, &features, regression.level, diagnostics)?,
+        Learner::Posterior => Found::posterior(&material, label, &features, regression.level, dataset)?,
     };
 
     let scalings: Vec<Affine> = features.iter().map(|&j| material.units[j].affine).collect();
@@ -469,7 +477,7 @@ pub fn fit(dataset: &PublicDataset, regression: &Regression) -> Result<Model, Er
             noise_share: found.noise_share[at],
             parts,
         };
-        material.coefficient(j, shown)
+        material.coefficient(j, &shown)
     });
     let covariance = original.coefficients().covariance();
     let parties = dataset.parties().count();

@@ -14,6 +14,7 @@ pub mod release;
 pub mod signing;
 pub mod statement;
 pub mod study;
+pub mod summary;
 
 pub use dataset::PublicDataset;
 pub use error::{Error, Fault};

@@ -1,18 +1,19 @@
 //! The report on one model: the answer first, then what limits it, then everything needed to check it.
 
 use maud::{Markup, PreEscaped, html};
-use potluck_release::model::{Estimate, Term};
+use potluck_release::model::Estimate;
 use potluck_release::statement::Guarantee;
 use potluck_release::study::{Column, Domain, Missing, Party, Unknown};
+use potluck_release::summary::{self, ColumnSummary};
 use potluck_release::{Model, PublicDataset};
 
 use crate::chart::coefficients::is_cut;
-use crate::chart::label_half_range;
+use crate::chart::parts::shares;
 use crate::numbers::{self, Rounding};
 use crate::privacy::statement_markup;
 use crate::table::Table;
-use crate::words::{self, distinguishable, figure, name};
-use crate::{Layout, coefficient_plot_in, noise_plot_in};
+use crate::words::{self, distinguishable, exactly, figure, name, share};
+use crate::{Layout, coefficient_plot_in, noise_plot_in, parts_plot_in};
 
 /// More levels than this are counted, not listed.
 const LEVELS: usize = 40;
@@ -30,6 +31,7 @@ pub(crate) fn markup(model: &Model, dataset: &PublicDataset) -> Markup {
             section { (answer(model)) }
             section { (coefficients(model)) }
             section { (limits(model, dataset)) }
+            section { (uncertainty(model)) }
             section { (privacy(dataset)) }
             section { (diagnostics(model)) }
             section { (parties(dataset)) }
@@ -64,7 +66,12 @@ fn head(model: &Model, dataset: &PublicDataset) -> Markup {
                 (fact("Parties", html! { (numbers::count(parties as u64)) }))
                 (fact("R²", html! {
                     @match model.diagnostics.r_squared {
-                        Some(share) => (figure(share.estimate, 2)),
+                        Some(r_squared) => {
+                            (share(r_squared.estimate, 2))
+                            @if let Some([low, high]) = r_squared.interval {
+                                span .aside { (share(low, 2)) " to " (share(high, 2)) }
+                            }
+                        }
                         None => "not estimable",
                     }
                 }))
@@ -104,16 +111,9 @@ fn answer(model: &Model) -> Markup {
             (PreEscaped(coefficient_plot_in(model, Layout::Narrow)))
             figcaption {
                 "Dots are estimates, lines their " (level) " intervals. Filled: the interval excludes 0. Open and grey: it includes 0. "
-                "Steps are half of a feature's public range, so that features can be compared"
-                @match (&model.label, label_half_range(model)) {
-                    (Term::Numeric { lo, hi, .. }, Some(_)) => {
-                        "; 0.1 on the axis is " (numbers::significant((hi - lo) / 20.0, 6)) " "
-                        (name(&words::label_unit(model))) ". "
-                    }
-                    _ => ". ",
-                }
+                "Steps are half of the range that the release kept of a feature, so that features can be compared. "
                 @if is_cut(model) { "An arrow head marks an interval that goes on beyond the axis. " }
-                "The table has the same in original units."
+                "The table has the same per unit of each feature."
             }
         }
     }
@@ -122,9 +122,10 @@ fn answer(model: &Model) -> Markup {
 fn coefficients(model: &Model) -> Markup {
     let level = numbers::level(model.level);
     let interval = format!("{level} interval");
-    let cells = |what: Markup, unit: &str, value: &Estimate, noise: Markup| {
+    let with_parts = has_parts(model);
+    let cells = |what: Markup, unit: &str, value: &Estimate, prediction: f64, noise: Markup| {
         let rounding = Rounding::of(value);
-        let number = |x: f64| html! { data value=(numbers::exact(x)) { (rounding.show(x)) } };
+        let number = |x: f64| exactly(x, &rounding.show(x));
         vec![
             what,
             html! { (name(unit)) },
@@ -134,7 +135,7 @@ fn coefficients(model: &Model) -> Markup {
                 (number(value.low)) " to " (number(value.high))
                 @if !distinguishable(value) { span .unseen { ", includes 0" } }
             },
-            noise,
+            if with_parts { number(prediction) } else { noise },
         ]
     };
     let mut rows: Vec<_> = model
@@ -143,13 +144,15 @@ fn coefficients(model: &Model) -> Markup {
         .map(|one| {
             let class = if distinguishable(&one.value) { "clear" } else { "unclear" };
             let unit = words::per_unit(model, one);
-            let noise =
-                html! { data value=(numbers::exact(one.noise_share)) { (numbers::percent(one.noise_share)) } };
-            (class, cells(name(&one.term.name()), &unit, &one.value, noise))
+            let noise = exactly(one.noise_share, &numbers::percent(one.noise_share));
+            (class, cells(name(&one.term.name()), &unit, &one.value, one.prediction, noise))
         })
         .collect();
     let unit = words::label_unit(model);
-    rows.push(("intercept", cells(html! { "Intercept" }, &unit, &model.intercept, html! { "—" })));
+    let what = if model.free_intercept { "Intercept" } else { "Implied intercept" };
+    let intercept =
+        cells(html! { (what) }, &unit, &model.intercept, model.prediction_intercept, html! { "—" });
+    rows.push(("intercept", intercept));
     html! {
         h2 { "Coefficients" }
         (Table {
@@ -160,32 +163,80 @@ fn coefficients(model: &Model) -> Markup {
                 ("Estimate", true),
                 ("Standard error", true),
                 (&interval, true),
-                ("Noise share", true),
+                (if with_parts { "To predict" } else { "Noise share" }, true),
             ],
             rows,
         }.markup())
         p .aside {
-            "Change of " (name(&model.label.name())) " per unit of the feature, the others held fixed. "
-            "Noise share: how much of the feature's released variance is privacy noise."
+            "Estimate: change of " (name(&model.label.name())) " per unit of the feature, the others held fixed. "
+            @if with_parts {
+                "To predict: the coefficient that predicts best, closer to 0 where the data resolve little. Read effects from the estimates; predict with this column, as " code { "potluck predict" } " does. "
+            } @else {
+                "Noise share: how much of the feature's released variance is privacy noise. "
+            }
+            "Intercept: " (name(&model.label.name())) " where every feature is 0"
+            @if !model.free_intercept { ", as it follows from the public ranges" }
+            "."
         }
     }
+}
+
+/// Whether it is known of every coefficient what its uncertainty is made of.
+fn has_parts(model: &Model) -> bool {
+    model.coefficients.iter().all(|one| one.parts.is_some())
 }
 
 fn limits(model: &Model, dataset: &PublicDataset) -> Markup {
     html! {
         h2 { "What limits it" }
         dl .points {
-            @for (what, words) in words::limits(model, dataset.study().definition()) {
-                div { dt { (what) } dd { (words) } }
+            @for point in crate::limits(model, Some(dataset)) {
+                div { dt { (point.title()) } dd { (point.markup()) } }
             }
         }
+    }
+}
+
+fn uncertainty(model: &Model) -> Markup {
+    if !has_parts(model) {
+        return html! {
+            h2 { "Privacy noise in the features" }
+            figure {
+                (PreEscaped(noise_plot_in(model, Layout::Wide)))
+                (PreEscaped(noise_plot_in(model, Layout::Narrow)))
+                figcaption {
+                    "The more of a column is noise, the wider the intervals, and the more least squares on the released rows pulls its coefficient towards 0."
+                }
+            }
+        };
+    }
+    let rows = model.coefficients.iter().filter_map(|one| {
+        let parts = one.parts.as_ref()?;
+        let mut cells = vec![name(&one.term.name())];
+        cells.extend(shares(parts).map(|share| exactly(share, &numbers::percent(share))));
+        Some(("", cells))
+    });
+    html! {
+        h2 { "What the uncertainty is made of" }
         figure {
-            (PreEscaped(noise_plot_in(model, Layout::Wide)))
-            (PreEscaped(noise_plot_in(model, Layout::Narrow)))
+            (PreEscaped(parts_plot_in(model, Layout::Wide)))
+            (PreEscaped(parts_plot_in(model, Layout::Narrow)))
             figcaption {
-                "The more of a column is noise, the wider the intervals, and the more least squares on the released rows pulls its coefficient towards 0."
+                "Privacy noise: what the parties added. Mixing: many people share a released row. Sampling: these people stand for others. Clipping: an allowance for values that were cut. "
+                "Parts of the variance, which is the square of the standard error."
             }
         }
+        (Table {
+            caption: "Parts of the variance of each estimate",
+            columns: &[
+                ("Feature", false),
+                ("Privacy noise", true),
+                ("Mixing", true),
+                ("Sampling", true),
+                ("Clipping", true),
+            ],
+            rows: rows.collect(),
+        }.markup())
     }
 }
 
@@ -246,8 +297,16 @@ fn diagnostics(model: &Model) -> Markup {
     }
     rows.push(row(
         "R²",
-        html! { @match facts.r_squared { Some(share) => (figure(share.estimate, 4)), None => "not estimable" } },
-        html! { "share of the label's variation about the middle of its range" },
+        html! {
+            @match facts.r_squared { Some(r_squared) => (share(r_squared.estimate, 4)), None => "not estimable" }
+        },
+        html! {
+            "share of the label's variation about "
+            @if model.free_intercept { "its mean" } @else { "the middle of its range" }
+            @if let Some([low, high]) = facts.r_squared.and_then(|r_squared| r_squared.interval) {
+                "; " (numbers::level(model.level)) " interval " (share(low, 4)) " to " (share(high, 4))
+            }
+        },
     ));
     html! {
         h2 { "Diagnostics" }
@@ -304,7 +363,62 @@ fn columns(model: &Model, dataset: &PublicDataset) -> Markup {
             rows,
         }.markup())
         p .aside {
-            "Ranges and levels were fixed without looking at the data. Values outside a range count as its end, missing numbers as the middle of the range, missing levels as none."
+            "Ranges and levels were fixed without looking at the data. "
+            @if model.free_intercept {
+                "Values outside a range count as its end, missing ones as the centre of the column."
+            } @else {
+                "Values outside a range count as its end, missing numbers as the middle of the range, missing levels as none."
+            }
+        }
+        (published(dataset))
+    }
+}
+
+/// What the releases say of each column.
+fn published(dataset: &PublicDataset) -> Markup {
+    let Ok(parties) = summary::of_dataset(dataset) else { return html! {} };
+    let columns: Vec<&ColumnSummary> = parties.iter().flat_map(|party| &party.columns).collect();
+    let drowned: Vec<String> =
+        columns.iter().filter(|column| !column.resolved).map(|column| column.name.clone()).collect();
+    let number = |value: f64| exactly(value, &numbers::significant(value, 4));
+    let optional = |value: Option<f64>| value.map_or_else(|| html! { "—" }, number);
+    let rows = columns.iter().map(|column| {
+        let class = if column.resolved { "" } else { "unclear" };
+        let [low, high] = column.range;
+        let cells = vec![
+            name(&column.name),
+            optional(column.mean),
+            optional(column.spread),
+            html! { (number(low)) " to " (number(high)) },
+            number(column.noise),
+            exactly(column.noise_share, &numbers::percent(column.noise_share)),
+            html! { @if column.resolved { "resolved" } @else { "drowned" } },
+        ];
+        (class, cells)
+    });
+    html! {
+        h3 { "What the releases show of them" }
+        (Table {
+            caption: "What the releases show of each column, in original units",
+            columns: &[
+                ("Column", false),
+                ("Mean", true),
+                ("Spread", true),
+                ("Range kept", true),
+                ("Noise", true),
+                ("Noise share", true),
+                ("Column is", false),
+            ],
+            rows: rows.collect(),
+        }.markup())
+        p .aside {
+            "In original units; of a level, the mean is the share that has it. Spread: standard deviation between people. "
+            "Noise: its standard deviation in a mixed row, which holds many people. Noise share: how much of the variance of the mixed rows is noise. "
+            @if drowned.is_empty() {
+                "The spread of every column stands clear of its noise."
+            } @else {
+                "Drowned in noise, so that not even their spread can be told: " (words::names(&drowned)) "."
+            }
         }
     }
 }

@@ -2,15 +2,17 @@
 //!
 //! [`page()`] makes one HTML file that stands alone: no script, no external resource, and a content security
 //! policy that forbids both. Its parts are fragments that a server can put into pages of its own: [`article()`]
-//! is the whole report without the document around it, [`coefficient_plot`] and [`noise_plot`] are SVG, and
-//! [`privacy_statement`] says in words and numbers what the releases promise. Fragments take their colours
-//! from [`STYLESHEET`]; charts also look right without it.
+//! is the whole report without the document around it, [`coefficient_plot`], [`parts_plot`] and [`noise_plot`]
+//! are SVG, [`limits()`] says what limits accuracy, on a terminal too, and [`privacy_statement`] says in words and
+//! numbers what the releases promise. Fragments take their colours from [`STYLESHEET`]; charts also look right
+//! without it.
 //!
 //! Everything here reads published things only. Names, units and descriptions come from strangers and are
 //! escaped wherever they are shown.
 
 mod article;
 mod chart;
+mod limits;
 mod numbers;
 mod page;
 mod privacy;
@@ -21,5 +23,7 @@ pub use article::article;
 pub use chart::Layout;
 pub use chart::coefficients::{coefficient_plot, coefficient_plot_in};
 pub use chart::noise::{noise_plot, noise_plot_in};
+pub use chart::parts::{parts_plot, parts_plot_in};
+pub use limits::{Point, limits};
 pub use page::{STYLESHEET, page};
 pub use privacy::privacy_statement;

@@ -87,6 +87,11 @@ pub(crate) fn percent(share: f64) -> String {
     }
 }
 
+/// A share of one with this many decimals at most, within 0 and 1 whatever chance made of its estimate.
+pub(crate) fn share(value: f64, decimals: usize) -> String {
+    if value.is_nan() { not_finite(value) } else { trim_zeros(&fixed(value.clamp(0.0, 1.0), decimals)) }
+}
+
 /// A confidence level in percent, with every digit it has.
 pub(crate) fn level(level: f64) -> String {
     format!("{}%", significant(level * 100.0, 10))
@@ -255,6 +260,10 @@ mod tests {
         assert_eq!(percent(0.415), "42%");
         assert_eq!(percent(1.0), "100%");
         assert_eq!(percent(1.2), "over 100%");
+        assert_eq!(share(0.4567, 2), "0.46");
+        assert_eq!(share(-0.2, 3), "0");
+        assert_eq!(share(1.2, 3), "1");
+        assert_eq!(share(f64::NAN, 3), "not a number");
         assert_eq!(level(0.95), "95%");
         assert_eq!(level(0.999), "99.9%");
     }

@@ -1,9 +1,8 @@
-//! What a model says and what limits it, in plain words.
+//! What a model says, in plain words.
 
 use maud::{Markup, html};
-use potluck_core::learn::Estimand;
 use potluck_release::Model;
-use potluck_release::model::{Coefficient, Estimate, Learner, RSquared, Term};
+use potluck_release::model::{Coefficient, Estimate, Learner, Term};
 use potluck_release::study::{Definition, IdKind, Method};
 
 use crate::numbers;
@@ -51,18 +50,33 @@ pub(crate) fn name(name: &str) -> Markup {
     html! { bdi { (name) } }
 }
 
-/// Names in a sentence: "a, b and c", the last few counted where there are many.
-pub(crate) fn names(all: &[String]) -> Markup {
+/// Names in a sentence: "a, b and c", the last few counted where there are many. Each comes with the words before it;
+/// words without a name may end the list.
+pub(crate) fn named(all: &[String]) -> Vec<(String, Option<&str>)> {
     let shown = if all.len() > NAMES { NAMES - 1 } else { all.len() };
-    let hidden = all.len() - shown;
+    let before = |at: usize| match at {
+        0 => "",
+        at if at + 1 == all.len() => " and ",
+        _ => ", ",
+    };
+    let mut pieces: Vec<_> = all[..shown]
+        .iter()
+        .enumerate()
+        .map(|(at, one)| (before(at).to_owned(), Some(one.as_str())))
+        .collect();
+    if shown < all.len() {
+        pieces.push((format!(" and {} more", numbers::count((all.len() - shown) as u64)), None));
+    }
+    pieces
+}
+
+/// Names in a sentence, as markup.
+pub(crate) fn names(all: &[String]) -> Markup {
     html! {
-        @for (at, one) in all[..shown].iter().enumerate() {
-            @if at > 0 {
-                @if at + 1 == all.len() { " and " } @else { ", " }
-            }
-            (name(one))
+        @for (before, one) in named(all) {
+            (before)
+            @if let Some(one) = one { (name(one)) }
         }
-        @if hidden > 0 { " and " (numbers::count(hidden as u64)) " more" }
     }
 }
 
@@ -87,122 +101,28 @@ pub(crate) fn headline(model: &Model) -> Markup {
 }
 
 /// Names of the features whose intervals exclude 0, and of the others.
-fn split(model: &Model) -> (Vec<String>, Vec<String>) {
+pub(crate) fn split(model: &Model) -> (Vec<String>, Vec<String>) {
     let (clear, unclear): (Vec<_>, Vec<_>) =
         model.coefficients.iter().partition(|one| distinguishable(&one.value));
     let names = |some: Vec<&Coefficient>| some.into_iter().map(|one| one.term.name()).collect();
     (names(clear), names(unclear))
 }
 
-/// What limits a fit: points of a few words each, with what there is to say.
-pub(crate) fn limits(model: &Model, definition: &Definition) -> Vec<(&'static str, Markup)> {
-    let mut points = Vec::new();
-    if let Some(fault) = model.diagnostics.fault() {
-        points.push(("Not sound", html! { (sentence(fault)) }));
-    }
-    points.push(("Chance", chance(model)));
-    points.push(("Privacy noise", noise(model)));
-    points.push(("What is estimated", estimand(model)));
-    if model.diagnostics.released_rows < model.diagnostics.rows {
-        points.push(("Mixing", html! {
-            (numbers::count(model.diagnostics.rows)) " people were mixed into " (numbers::count(model.diagnostics.released_rows))
-            " released rows. Even without noise, estimates would vary about as much as those from a sample of "
-            (numbers::count(model.diagnostics.released_rows)) " people."
-        }));
-    }
-    if !model.free_intercept {
-        points.push(("No free intercept", html! {
-            "The fit passes through the middle of every public range. Where the average of a column lies far from that middle, the coefficients take up the difference."
-        }));
-    }
-    points.push(("Fit", fit(model)));
-    points
-}
-
-fn chance(model: &Model) -> Markup {
-    let level = numbers::level(model.level);
-    let (clear, unclear) = split(model);
-    html! {
-        @if !clear.is_empty() {
-            "Distinguishable from 0 at the " (level) " level: " (names(&clear)) ". "
-        }
-        @if !unclear.is_empty() {
-            "Not distinguishable from 0: " (names(&unclear))
-            ". That is no evidence of no effect: the interval shows which effects remain possible. "
-        }
-        @if model.coefficients.len() > 1 {
-            "Each interval is for its coefficient alone; of 100 coefficients that are truly 0, about "
-            (numbers::significant((1.0 - model.level) * 100.0, 3)) " would seem to differ by chance."
-        }
-    }
-}
-
-fn noise(model: &Model) -> Markup {
-    let by_share = |a: &&Coefficient, b: &&Coefficient| a.noise_share.total_cmp(&b.noise_share);
-    let (Some(least), Some(most)) =
-        (model.coefficients.iter().min_by(by_share), model.coefficients.iter().max_by(by_share))
-    else {
-        return html! {};
-    };
-    let one = |coefficient: &Coefficient| {
-        html! { (numbers::percent(coefficient.noise_share)) " (" (name(&coefficient.term.name())) ")" }
-    };
-    html! {
-        @if model.coefficients.len() == 1 {
-            "Noise makes up " (one(most)) " of the variance that was released for the feature."
-        } @else {
-            "Noise makes up between " (one(least)) " and " (one(most)) " of the variance that was released for a feature."
-        }
-        @if most.noise_share > 1.0 {
-            " A share over 100% means that the released variance is smaller than the noise alone would make it on average: nothing of the feature itself is visible."
-        }
-    }
-}
-
-fn estimand(model: &Model) -> Markup {
-    let attenuated = model.estimand == Estimand::Attenuated.to_string();
-    html! {
-        (sentence(&model.estimand))
-        @if model.estimand == Estimand::Study.to_string() {
-            " They are what the parties' tables would give side by side and without noise; the intervals say how far the estimates may be from it."
-        }
-        @if attenuated {
-            " Noise pulls them towards 0, most where its share is largest: a feature that is uncorrelated with the others keeps 1 minus its noise share of its coefficient. The intervals are about these attenuated values and need not cover those of the study itself."
-        }
-        @let smallest = model.diagnostics.eigenvalues.as_ref().map_or(f64::INFINITY, |values| values.smallest_absolute);
-        @let shrinkage = model.ridge / smallest;
-        @if shrinkage > 0.01 {
-            " A ridge of " (numbers::significant(model.ridge, 6)) " shrinks them, by up to "
-            (numbers::percent(shrinkage.min(1.0))) ": the intervals do not show that."
-        }
-        " They describe what goes together in these people, not what causes what."
-    }
-}
-
-fn fit(model: &Model) -> Markup {
-    let where_from = match model.learner {
-        Learner::Ols => "in the released rows, noise included",
-        Learner::Debiased => "in the study, with the noise taken out",
-        Learner::Posterior => "in the study, judged by rows that were held out",
-    };
-    html! {
-        @match model.diagnostics.r_squared {
-            Some(RSquared { estimate: share, interval }) => {
-                "R² is " (figure(share, 3))
-                @if let Some([low, high]) = interval { " (interval " (figure(low, 3)) " to " (figure(high, 3)) ")" }
-                ": the features explain " (numbers::percent(share)) " of the variation of "
-                (name(&model.label.name())) " about the middle of its range, " (where_from) "."
-            }
-            None => {
-                "R² cannot be estimated here: the noise outweighs what was released of the label or of the features."
-            }
-        }
-    }
-}
-
 /// A number for people that carries its exact value for machines.
 pub(crate) fn figure(value: f64, digits: usize) -> Markup {
-    html! { data value=(numbers::exact(value)) { (numbers::significant(value, digits)) } }
+    exactly(value, &numbers::significant(value, digits))
+}
+
+/// A share of one for people, within 0 and 1, that carries its exact value for machines.
+pub(crate) fn share(value: f64, decimals: usize) -> Markup {
+    exactly(value, &numbers::share(value, decimals))
+}
+
+/// What is shown of a number, with its exact value for machines.
+pub(crate) fn exactly(value: f64, shown: &str) -> Markup {
+    html! {
+        @if value.is_nan() { (shown) } @else { data value=(numbers::exact(value)) { (shown) } }
+    }
 }
 
 /// How a learner works.
@@ -237,10 +157,15 @@ pub(crate) fn id_kind(definition: &Definition) -> &'static str {
 }
 
 /// A clause as a sentence.
-fn sentence(clause: &str) -> String {
-    let mut letters = clause.chars();
+pub(crate) fn sentence(clause: &str) -> String {
+    format!("{}.", capital(clause))
+}
+
+/// The words with a capital letter first.
+pub(crate) fn capital(words: &str) -> String {
+    let mut letters = words.chars();
     let first: String = letters.next().into_iter().flat_map(char::to_uppercase).collect();
-    format!("{first}{}.", letters.as_str())
+    format!("{first}{}", letters.as_str())
 }
 
 /// The commands that check the dataset and fit the model again.

@@ -4,18 +4,24 @@
 
 use std::fmt::Write as _;
 
+use potluck_core::encoding::Values;
 use potluck_core::learn::{Level, Ridge};
-use potluck_core::mixing::MixingKey;
+use potluck_core::mixing::{MixingKey, SubjectDigest};
+use potluck_core::noise::add_noise;
 use potluck_release::dataset::Completeness;
 use potluck_release::fit::{DEFAULT_RIDGE, Regression, fit};
-use potluck_release::model::{Estimate, Learner};
+use potluck_release::model::{Estimate, Learner, Parts, RSquared};
 use potluck_release::signing::SigningKey;
 use potluck_release::statement::Guarantee;
+use potluck_release::study::Domain;
+use potluck_release::summary;
 use potluck_release::{Draft, Model, PublicDataset, Release, Study};
 use potluck_report::{
-    Layout, STYLESHEET, article, coefficient_plot, coefficient_plot_in, noise_plot, noise_plot_in, page,
-    privacy_statement,
+    Layout, STYLESHEET, article, coefficient_plot, coefficient_plot_in, limits, noise_plot, noise_plot_in,
+    page, parts_plot, parts_plot_in, privacy_statement,
 };
+use rand_chacha::ChaCha20Rng;
+use rand_core::{Rng, SeedableRng};
 use roxmltree::Document;
 use zeroize::Zeroizing;
 
@@ -25,6 +31,7 @@ format = 1
 name = "clinics"
 rows = 100000
 id = "integer"
+method = "rmgm"
 k = 200
 [privacy]
 epsilon = 1.0
@@ -64,6 +71,7 @@ format = 1
 name = "</title><script>alert(1)</script> & co"
 rows = 100000
 id = "integer"
+method = "rmgm"
 k = 60
 [privacy]
 epsilon = 0.5
@@ -102,15 +110,14 @@ fn scramble(seed: u64) -> i64 {
 fn dataset(study: &Study, parties: usize) -> PublicDataset {
     let mut releases = Vec::new();
     for (at, party) in study.definition().parties().iter().take(parties).enumerate() {
-        let mixed = study.mixed_rows(party.name()).unwrap();
-        let (k, width) = (mixed.k, mixed.names.len() as u64);
+        let (k, width) = (study.seal().k(), party.width() as u64);
         let own = |row: u64, column: u64| scramble(1 + row + 7919 * (column + 31 * at as u64));
         let noised: Vec<i64> = (0..k * width)
             .map(|cell| (cell / width, cell % width))
             .map(|(row, column)| 2 * own(row, column) + if column > 0 { own(row, column - 1) } else { 0 })
             .collect();
         let key = (at == 0).then(|| SigningKey::from_seed(&Zeroizing::new([9; 32])));
-        releases.push(Release::new(study, party.name(), &noised, key.as_ref()).unwrap());
+        releases.push(Release::new(study, party.name(), &[noised], key.as_ref()).unwrap());
     }
     PublicDataset::join(study, &releases, Completeness::Partial).unwrap()
 }
@@ -131,6 +138,70 @@ fn clinics() -> (Model, PublicDataset) {
     (model(&dataset, "pressure", Learner::Ols), dataset)
 }
 
+/// The noised sums of every stage of every party, for made-up people: a column is its own noise plus a part of what
+/// all columns have in common.
+fn calibrated_dataset(study: &Study) -> PublicDataset {
+    let mut rng = ChaCha20Rng::seed_from_u64(5);
+    let rows = study.definition().rows() as usize;
+    let mut uniform = |_| f64::from(rng.next_u32()) / f64::from(u32::MAX);
+    let shared: Vec<f64> = (0..rows).map(&mut uniform).collect();
+    let key = MixingKey::new([3; 32]);
+    let subjects: Vec<SubjectDigest> = (0..rows).map(|id| key.subject(id.to_string().as_bytes())).collect();
+    let mut columns = Vec::new();
+    for (_, column) in study.definition().columns() {
+        let parts: Vec<f64> = shared.iter().map(|own| f64::midpoint(*own, uniform(0))).collect();
+        columns.push(match column.domain() {
+            Domain::Numeric(bounds) => (
+                parts.iter().map(|part| bounds.lo() + (bounds.hi() - bounds.lo()) * part).collect(),
+                Vec::new(),
+            ),
+            Domain::Categorical { levels, .. } => {
+                (Vec::new(), parts.iter().map(|part| (part * levels.len() as f64) as u32).collect())
+            }
+        });
+    }
+    let values: Vec<Values<'_>> = columns
+        .iter()
+        .map(
+            |(numbers, levels): &(Vec<f64>, Vec<u32>)| {
+                if levels.is_empty() { Values::Numbers(numbers) } else { Values::Levels(levels) }
+            },
+        )
+        .collect();
+    let mut noise = ChaCha20Rng::seed_from_u64(6);
+    let mut releases = Vec::new();
+    let mut start = 0;
+    for party in study.definition().parties() {
+        let own = &values[start..start + party.columns().len()];
+        start += own.len();
+        let mut published: Vec<Vec<i64>> = Vec::new();
+        while let Some(stage) = study.stage(party.name(), &published).unwrap() {
+            let mut sums = vec![0; stage.coordinates()];
+            stage.accumulate(&subjects, 0, &stage.encode(own, rows), &mut sums);
+            let mut at = 0;
+            for &(count, sigma) in &stage.noise {
+                add_noise(&mut sums[at..at + count], sigma, stage.sum_limit(), &mut noise);
+                at += count;
+            }
+            published.push(sums);
+        }
+        assert_eq!(published.len(), 4);
+        releases.push(Release::new(study, party.name(), &published, None).unwrap());
+    }
+    PublicDataset::join(study, &releases, Completeness::All).unwrap()
+}
+
+/// The study with the default method and these many people.
+fn calibrated_study(text: &str, rows: u64) -> Study {
+    let text = text.replace("method = \"rmgm\"\nk = 200\n", "").replace("method = \"rmgm\"\nk = 60\n", "");
+    study(&text.replace("rows = 100000", &format!("rows = {rows}")))
+}
+
+fn calibrated_clinics() -> (Model, PublicDataset) {
+    let dataset = calibrated_dataset(&calibrated_study(CLINICS, 60_000));
+    (model(&dataset, "pressure", Learner::Posterior), dataset)
+}
+
 /// A study with this many features, and the longest names there may be.
 fn wide_study(features: usize) -> (Model, PublicDataset) {
     let mut text = CLINICS[..CLINICS.find("[[party]]").unwrap()].replace("k = 200", "k = 400");
@@ -147,7 +218,11 @@ fn wide_study(features: usize) -> (Model, PublicDataset) {
 fn charts(model: &Model) -> Vec<String> {
     [Layout::Wide, Layout::Narrow]
         .into_iter()
-        .flat_map(|layout| [coefficient_plot_in(model, layout), noise_plot_in(model, layout)])
+        .flat_map(|layout| {
+            let parts = model.coefficients.iter().all(|one| one.parts.is_some());
+            let second = if parts { parts_plot_in(model, layout) } else { noise_plot_in(model, layout) };
+            [coefficient_plot_in(model, layout), second]
+        })
         .collect()
 }
 
@@ -185,10 +260,10 @@ fn check_chart(svg: &str) {
     for node in root.children().filter(roxmltree::Node::is_element) {
         match node.tag_name().name() {
             "circle" => assert!(inside(attribute(&node, "cx"), attribute(&node, "cy"))),
-            "rect" => assert!(inside(
-                attribute(&node, "x") + attribute(&node, "width"),
-                attribute(&node, "y") + attribute(&node, "height")
-            )),
+            "rect" => {
+                let [x, y, width, height] = ["x", "y", "width", "height"].map(|name| attribute(&node, name));
+                assert!(width >= 0.0 && height >= 0.0 && inside(x, y) && inside(x + width, y + height));
+            }
             "polyline" | "polygon" => {
                 for point in node.attribute("points").unwrap().split_whitespace() {
                     let (x, y) = point.split_once(',').unwrap();
@@ -304,12 +379,17 @@ fn check_numbers(page: &str, model: &Model) {
         })
         .collect();
     let numbers = |value: &Estimate| vec![value.estimate, value.standard_error, value.low, value.high];
+    let parts = model.coefficients.iter().all(|one| one.parts.is_some());
     let mut expected: Vec<Vec<f64>> = Vec::new();
     for coefficient in &model.coefficients {
         expected.push(numbers(&coefficient.value));
-        expected.last_mut().unwrap().push(coefficient.noise_share);
+        let last = if parts { coefficient.prediction } else { coefficient.noise_share };
+        expected.last_mut().unwrap().push(last);
     }
     expected.push(numbers(&model.intercept));
+    if parts {
+        expected.last_mut().unwrap().push(model.prediction_intercept);
+    }
     assert_eq!(rows, expected);
 }
 
@@ -348,6 +428,7 @@ fn the_simple_charts_are_the_wide_ones() {
     let (model, _) = clinics();
     assert_eq!(coefficient_plot(&model), coefficient_plot_in(&model, Layout::Wide));
     assert_eq!(noise_plot(&model), noise_plot_in(&model, Layout::Wide));
+    assert_eq!(parts_plot(&model), parts_plot_in(&model, Layout::Wide));
 }
 
 #[test]
@@ -397,10 +478,11 @@ fn the_policy_names_the_stylesheet() {
 #[test]
 fn an_unsound_fit_says_so_first() {
     let (mut model, dataset) = clinics();
-    model.diagnostics.sound = false;
-    model.diagnostics.stability = "the moment matrix is not positive definite".to_owned();
-    model.diagnostics.smallest_eigenvalue = -0.25;
-    model.diagnostics.residual_variance = -0.01;
+    let eigenvalues = model.diagnostics.eigenvalues.as_mut().unwrap();
+    eigenvalues.sound = false;
+    eigenvalues.stability = "the moment matrix is not positive definite".to_owned();
+    eigenvalues.smallest = -0.25;
+    model.diagnostics.residual_variance = Some(-0.01);
     model.diagnostics.r_squared = None;
     let page = check_page(&model, &dataset);
     let warning = page.find("Do not rely on these coefficients.").unwrap();
@@ -481,6 +563,7 @@ fn edit(model: &mut Model, value: impl Fn(usize) -> (f64, f64)) {
         };
         coefficient.value = made;
         coefficient.encoded = made;
+        coefficient.prediction = 0.8 * estimate;
     }
 }
 
@@ -503,7 +586,7 @@ fn every_interval_includes_zero() {
     edit(&mut model, |at| (0.01 * at as f64, 1.0));
     let page = check_page(&model, &dataset);
     assert!(page.contains("None of the 6 coefficients can be told from 0 at the 95% level."));
-    assert!(!page.contains("Distinguishable from 0 at the"));
+    assert!(!page.contains("Resolved, that is") && page.contains("Not resolved: "));
     assert!(!coefficient_plot(&model).contains("#0B5A8A"), "nothing is drawn as clear of 0");
 }
 
@@ -535,6 +618,240 @@ fn numbers_that_are_none_draw_nothing_wrong() {
     }
 }
 
+/// The visible text of a page, without its style, its privacy statement and the hashes.
+fn visible(page: &str) -> String {
+    let between = |from: &str, to: &str| &page[page.find(from).unwrap()..page.find(to).unwrap()];
+    let body = [
+        between("<body", "<h2>Privacy</h2>"),
+        between("<h2>Diagnostics</h2>", "<h2>Parties and signatures</h2>"),
+        between("<h2>Columns</h2>", "<h2>Provenance</h2>"),
+    ]
+    .concat();
+    let mut text = String::new();
+    let mut inside = false;
+    for letter in body.chars() {
+        match letter {
+            '<' => inside = true,
+            '>' => inside = false,
+            letter if !inside => text.push(letter),
+            _ => {}
+        }
+    }
+    text
+}
+
+/// No number in the text is written like 1.5e-7.
+fn check_no_exponents(text: &str) {
+    let letters: Vec<char> = text.chars().collect();
+    for window in letters.windows(3) {
+        let sign = window[2] == '-' || window[2].is_ascii_digit();
+        assert!(
+            !(window[0].is_ascii_digit() && window[1] == 'e' && sign),
+            "{}",
+            window.iter().collect::<String>()
+        );
+    }
+}
+
+#[test]
+fn a_calibrated_report_holds_together() {
+    let (model, dataset) = calibrated_clinics();
+    let page = check_page(&model, &dataset);
+    for said in [
+        "What the uncertainty is made of",
+        "What would help",
+        "Main limit",
+        "Privacy noise and mixing fall about as 1/√n",
+        "times as many people (",
+        "would halve their part of the standard errors",
+        "in place of 1. ",
+        "square root of the number of its columns",
+        "To predict",
+        "coefficients of the study itself",
+        "<th role=\"rowheader\" scope=\"row\">Intercept</th>",
+        "--learner posterior",
+        "about its mean",
+        "The spread of every column stands clear of its noise.",
+    ] {
+        assert!(page.contains(said) || page.contains(&said.replacen('c', "C", 1)), "{said:?} is missing");
+    }
+    assert!(!page.contains("Noise pulls them towards 0") && !page.contains("Implied intercept"));
+    check_no_exponents(&visible(&page));
+    let value = |number: f64| format!("<data value=\"{number:?}\">");
+    let RSquared { estimate, interval } = model.diagnostics.r_squared.unwrap();
+    let [low, high] = interval.unwrap();
+    for number in [estimate, low, high] {
+        assert_eq!(page.matches(&value(number)).count(), 3, "in the head, the limits and the diagnostics");
+    }
+    for coefficient in &model.coefficients {
+        let Parts { privacy, mixing, sampling, clipping } = coefficient.parts.unwrap();
+        for number in [privacy, mixing, sampling, clipping, coefficient.prediction] {
+            assert!(page.contains(&value(number)), "{number} is missing");
+        }
+    }
+    for column in summary::of_dataset(&dataset).unwrap().iter().flat_map(|party| &party.columns) {
+        let [low, high] = column.range;
+        for number in
+            [column.mean.unwrap(), column.spread.unwrap(), low, high, column.noise, column.noise_share]
+        {
+            assert!(page.contains(&value(number)), "{number} of {} is missing", column.name);
+        }
+    }
+}
+
+/// The made-up people are uniform sums, whose mean and spread are known.
+#[test]
+fn summaries_find_means_and_spreads() {
+    let (_, dataset) = calibrated_clinics();
+    let parties = summary::of_dataset(&dataset).unwrap();
+    assert_eq!(parties.iter().map(|party| party.free_columns).collect::<Vec<_>>(), [2, 3, 1]);
+    let column = |name: &str| {
+        parties.iter().flat_map(|party| &party.columns).find(|column| column.name == name).unwrap()
+    };
+    // The mean of two uniforms has a standard deviation of 1/√24.
+    let age = column("age");
+    assert!((age.mean.unwrap() - 59.0).abs() < 3.0, "{age:?}");
+    assert!((age.spread.unwrap() / (82.0 / 24_f64.sqrt()) - 1.0).abs() < 0.15, "{age:?}");
+    assert!((18.0..40.0).contains(&age.range[0]) && (80.0..=100.0).contains(&age.range[1]), "{age:?}");
+    assert!((column("smoker=yes").mean.unwrap() - 0.5).abs() < 0.1);
+    assert!(parties.iter().flat_map(|party| &party.columns).all(|column| column.resolved));
+}
+
+#[test]
+fn columns_of_few_people_are_drowned() {
+    let dataset = calibrated_dataset(&calibrated_study(CLINICS, 300));
+    let parties = summary::of_dataset(&dataset).unwrap();
+    assert!(parties.iter().flat_map(|party| &party.columns).any(|column| !column.resolved));
+    let model = model(&dataset, "pressure", Learner::Posterior);
+    let page = check_page(&model, &dataset);
+    assert!(page.contains("Drowned in noise"));
+    check_no_exponents(&visible(&page));
+}
+
+#[test]
+fn what_limits_a_model_can_be_said_without_its_dataset() {
+    let (mut model, dataset) = calibrated_clinics();
+    let titles = |points: &[potluck_report::Point]| {
+        points.iter().map(potluck_report::Point::title).collect::<Vec<_>>()
+    };
+    let alone = limits(&model, None);
+    let both = limits(&model, Some(&dataset));
+    assert!(titles(&alone).iter().all(|title| titles(&both).contains(title)));
+    let party = both.iter().find(|point| point.title() == "Columns of a party").unwrap().to_string();
+    assert!(
+        party.starts_with("south adds the most noise: it has the most columns that can vary, 3. "),
+        "{party}"
+    );
+    assert!(party.contains(" times that of west, which has 1. "), "{party}");
+
+    let parts = |sampling: f64| Parts { privacy: 0.1, mixing: 0.1, sampling, clipping: 0.8 - sampling };
+    for coefficient in &mut model.coefficients {
+        coefficient.parts = Some(parts(0.7));
+    }
+    let said: Vec<String> = limits(&model, None).iter().map(ToString::to_string).collect();
+    assert!(
+        said.iter().any(|text| text.starts_with("Sampling: on average over the features, it makes up 70% "))
+    );
+    assert!(said.iter().any(|text| text.contains("only more people help")), "{said:?}");
+    for coefficient in &mut model.coefficients {
+        coefficient.parts = Some(parts(0.1));
+    }
+    let clipping = limits(&model, None).into_iter().find(|point| point.title() == "Clipping").unwrap();
+    assert!(clipping.to_string().contains("Clipping fades with more people, a larger ε"), "{clipping}");
+    model.label = potluck_release::model::Term::Numeric { column: "\u{1b}[2J".to_owned(), lo: 0.0, hi: 1.0 };
+    assert!(limits(&model, None).iter().all(|point| !point.to_string().contains('\u{1b}')));
+}
+
+#[test]
+fn columns_that_a_regression_does_not_use_are_named() {
+    let dataset = calibrated_dataset(&calibrated_study(CLINICS, 5_000));
+    let regression = Regression {
+        label: "pressure".to_owned(),
+        features: Some(vec!["age".to_owned(), "income".to_owned()]),
+        learner: Learner::Posterior,
+        ridge: Ridge::new(DEFAULT_RIDGE).unwrap(),
+        level: Level::default(),
+    };
+    let model = fit(&dataset, &regression).unwrap();
+    let page = check_page(&model, &dataset);
+    let said = "does not use <bdi>home</bdi> of <bdi>south</bdi>: a study without would carry less noise.";
+    assert!(page.contains(said));
+}
+
+#[test]
+fn hostile_names_are_only_text_in_calibrated_reports_too() {
+    let dataset = calibrated_dataset(&calibrated_study(HOSTILE, 3_000));
+    let model = model(&dataset, "<script>alert('y')</script>", Learner::Posterior);
+    let page = check_page(&model, &dataset);
+    assert!(page.contains("R&amp;D &lt;b&gt;"));
+    assert!(parts_plot(&model).contains("R&amp;D &lt;b&gt;"));
+}
+
+#[test]
+fn an_r_squared_beyond_its_range_is_shown_within() {
+    let (mut model, dataset) = calibrated_clinics();
+    model.diagnostics.r_squared = Some(RSquared { estimate: -0.0625, interval: Some([-0.5, 1.25]) });
+    let page = check_page(&model, &dataset);
+    assert!(page.contains("R² is <data value=\"-0.0625\">0</data> (95% interval <data value=\"-0.5\">0</data> to <data value=\"1.25\">1</data>): the features explain 0% of"));
+    assert!(page.contains("may fall outside 0 to 1 by chance"));
+}
+
+/// Widths of the coloured parts of a stacked chart, row by row.
+fn bars(svg: &str) -> Vec<(f64, Vec<f64>)> {
+    let document = Document::parse(svg).unwrap();
+    let mut rows: Vec<(f64, Vec<f64>)> = Vec::new();
+    for node in document.root_element().children().filter(|node| node.tag_name().name() == "rect") {
+        let [width, height] = ["width", "height"].map(|name| attribute(&node, name));
+        match node.attribute("fill").unwrap() {
+            "#E1E5EA" => rows.push((width, Vec::new())),
+            "#B45309" | "#2B84A8" | "#8B95A1" | "#6B3F8F" if height > 115.0 => {
+                rows.last_mut().unwrap().1.push(width);
+            }
+            _ => {}
+        }
+    }
+    rows
+}
+
+#[test]
+fn the_parts_of_a_bar_fill_it() {
+    let (mut model, _) = calibrated_clinics();
+    let odd = [
+        Some(Parts { privacy: 1.0, mixing: 0.0, sampling: 0.0, clipping: 0.0 }),
+        Some(Parts { privacy: f64::NAN, mixing: 0.2, sampling: f64::INFINITY, clipping: 0.1 }),
+        Some(Parts { privacy: -0.5, mixing: 1e300, sampling: 1e300, clipping: 1e-300 }),
+        None,
+    ];
+    for changed in [false, true] {
+        if changed {
+            for (coefficient, parts) in model.coefficients.iter_mut().zip(odd) {
+                coefficient.parts = parts;
+            }
+        }
+        for layout in [Layout::Wide, Layout::Narrow] {
+            let svg = parts_plot_in(&model, layout);
+            check_chart(&svg);
+            let rows = bars(&svg);
+            assert_eq!(rows.len(), model.coefficients.len());
+            for (coefficient, (whole, parts)) in model.coefficients.iter().zip(rows) {
+                let sum: f64 = parts.iter().sum();
+                let expected = if coefficient.parts.is_some() { whole } else { 0.0 };
+                assert!((sum - expected).abs() <= 4.0, "{parts:?} fill {sum} of {whole}");
+            }
+        }
+    }
+}
+
+#[test]
+fn extreme_calibrated_values() {
+    let (mut model, dataset) = calibrated_clinics();
+    for size in [1e-300, 1e-12, 1.0, 1e12, 1e300] {
+        edit(&mut model, |at| (size * (1.5 * at as f64 - 3.0), 0.7 * size));
+        model.coefficients[1].range = [-size, size];
+        check_no_exponents(&visible(&check_page(&model, &dataset)));
+    }
+}
+
 /// Relative luminance (WCAG 2.2) of "#rrggbb".
 fn luminance(colour: &str) -> f64 {
     let part = |at: usize| {
@@ -563,7 +880,7 @@ fn colours_have_contrast() {
         {
             assert!(contrast(text, surface) >= 4.5, "{text} on {surface}");
         }
-        for mark in ["clear", "unclear", "noise", "zero"] {
+        for mark in ["clear", "unclear", "noise", "mixing", "clipping", "zero"] {
             assert!(contrast(mark, "surface") >= 3.0, "{mark} on surface");
         }
     }

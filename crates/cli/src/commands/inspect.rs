@@ -8,12 +8,15 @@ use std::path::Path;
 use anyhow::Result;
 use potluck_release::statement::{self, Guarantee};
 use potluck_release::study::Domain;
+use potluck_release::summary::{self, ColumnSummary, PartySummary};
 use potluck_release::{Error, Model, PublicDataset, Release, Study};
+use potluck_report::{Point, limits};
 use serde_json::json;
 
 use super::Settings;
 use super::fit;
 use crate::args::Inspect;
+use crate::output::{number, table};
 
 /// A file of ours, verified.
 pub(super) enum Document {
@@ -47,6 +50,7 @@ pub(super) fn run(arguments: &Inspect, settings: &Settings<'_>) -> Result<()> {
     match Document::read(&arguments.file)? {
         Document::Study(study) => settings.printer.result(&study.to_json(), || study_text(&study)),
         Document::Release(release) => {
+            let summary = summary::of_release(&release)?;
             let value = json!({
                 "kind": "release",
                 "study": release.study().to_json(),
@@ -55,16 +59,18 @@ pub(super) fn run(arguments: &Inspect, settings: &Settings<'_>) -> Result<()> {
                 "columns": release.columns().names(),
                 "rows": release.columns().rows(),
                 "content_hash": release.content_hash(),
+                "summary": &summary,
                 "statement": statement::of_party(release.study(), release.party())?,
                 "signed_by": release.signer().map(ToString::to_string),
             });
-            settings.printer.result(&value, || release_text(&release))
+            settings.printer.result(&value, || release_text(&release, &summary))
         }
         Document::Dataset(dataset) => {
             let parties: Vec<_> = dataset
                 .parties()
                 .map(|(party, key)| json!({ "party": party, "signed_by": key.map(ToString::to_string) }))
                 .collect();
+            let summaries = summary::of_dataset(&dataset)?;
             let value = json!({
                 "kind": "dataset",
                 "study": dataset.study().to_json(),
@@ -73,11 +79,17 @@ pub(super) fn run(arguments: &Inspect, settings: &Settings<'_>) -> Result<()> {
                 "columns": dataset.columns().names(),
                 "rows": dataset.columns().rows(),
                 "content_hash": dataset.content_hash(),
+                "summary": &summaries,
                 "statement": statement::joint(dataset.study(), dataset.parties().count()),
             });
-            settings.printer.result(&value, || dataset_text(&dataset))
+            settings.printer.result(&value, || dataset_text(&dataset, &summaries))
         }
-        Document::Model(model) => settings.printer.result(&*model, || fit::to_text(&model)),
+        Document::Model(model) => {
+            let mut value = serde_json::to_value(&*model)?;
+            let point = |point: &Point| json!({ "title": point.title(), "text": point.to_string() });
+            value["limits"] = limits(&model, None).iter().map(point).collect();
+            settings.printer.result(&value, || model_text(&model))
+        }
     }
 }
 
@@ -108,24 +120,25 @@ fn study_text(study: &Study) -> String {
     text
 }
 
-fn release_text(release: &Release) -> String {
+fn release_text(release: &Release, summary: &PartySummary) -> String {
     let mut text = format!(
-        "Release of {} under study {:?}\nstudy {}\ncontent {}\n{}\n{} rows of {}\n\n",
+        "Release of {} under study {:?}\nstudy {}\ncontent {}\n{}\n{} rows, standing for {} subjects\n",
         release.party(),
         release.study().definition().name(),
         release.study().id(),
         release.content_hash(),
         signed(release.signer().map(ToString::to_string)),
         release.columns().rows(),
-        release.columns().names().join(", "),
+        release.study().definition().rows(),
     );
+    let _ = writeln!(text, "\n{}\n{}", columns_text(summary), columns_legend(std::slice::from_ref(summary)));
     for sentence in statement::of_party(release.study(), release.party()).unwrap_or_default() {
         let _ = writeln!(text, "{sentence}");
     }
     text
 }
 
-fn dataset_text(dataset: &PublicDataset) -> String {
+fn dataset_text(dataset: &PublicDataset, summaries: &[PartySummary]) -> String {
     let study = dataset.study();
     let mut text = format!(
         "Public dataset of study {:?}\nstudy {}\ncontent {}\n{} rows, standing for {} subjects\n",
@@ -135,17 +148,86 @@ fn dataset_text(dataset: &PublicDataset) -> String {
         dataset.columns().rows(),
         study.definition().rows(),
     );
-    for (party, key) in dataset.parties() {
-        let names = study.definition().party(party).map(potluck_release::study::Party::encoded_names);
-        let columns = names.unwrap_or_default().join(", ");
-        let _ = writeln!(text, "  {party}: {columns} ({})", signed(key.map(ToString::to_string)));
+    for ((party, key), summary) in dataset.parties().zip(summaries) {
+        let _ = writeln!(text, "\n{party} ({}):", signed(key.map(ToString::to_string)));
+        text.push_str(&columns_text(summary));
     }
-    text.push('\n');
+    let _ = writeln!(text, "\n{}", columns_legend(summaries));
     let _ = writeln!(text, "each release: {}", Guarantee::of_party(study).in_numbers());
     for sentence in statement::joint(study, dataset.parties().count()) {
         let _ = writeln!(text, "{sentence}");
     }
     text
+}
+
+/// What a release says of its columns, in original units.
+fn columns_text(summary: &PartySummary) -> String {
+    let known = |value: Option<f64>| value.map_or("-".to_owned(), number);
+    let row = |column: &ColumnSummary| {
+        let unit = column.unit.as_ref().map_or(String::new(), |unit| format!(" ({unit})"));
+        let [low, high] = column.range;
+        let share = column.noise_share;
+        vec![
+            format!("{}{unit}", column.name),
+            known(column.mean),
+            known(column.spread),
+            format!("{} to {}", number(low), number(high)),
+            number(column.noise),
+            if share <= 1.0 { format!("{:.0}%", 100.0 * share) } else { "over 100%".to_owned() },
+            if column.resolved { "resolved" } else { "drowned" }.to_owned(),
+        ]
+    };
+    let rows: Vec<Vec<String>> = summary.columns.iter().map(row).collect();
+    table(&["", "mean", "spread", "range kept", "noise", "noise share", "column is"], &rows)
+}
+
+/// What the columns of [`columns_text`] mean, and what is drowned.
+fn columns_legend(summaries: &[PartySummary]) -> String {
+    let columns = || summaries.iter().flat_map(|summary| &summary.columns);
+    let drowned: Vec<&str> =
+        columns().filter(|column| !column.resolved).map(|column| column.name.as_str()).collect();
+    let mut text = "In original units; of a level, the mean is the share that has it.\nspread: standard deviation between people; noise: that of the noise in a mixed row, which holds many people;\nnoise share: how much of the variance of the mixed rows is noise.\n".to_owned();
+    if columns().all(|column| column.mean.is_none()) {
+        text.push_str("This method publishes no means and spreads: only mixed rows.\n");
+    }
+    if drowned.is_empty() {
+        text.push_str("The spread of every column stands clear of its noise.\n");
+    } else {
+        let _ = writeln!(
+            text,
+            "Drowned in noise: {}. More people, a larger epsilon or fewer columns at the party would help.",
+            drowned.join(", ")
+        );
+    }
+    text
+}
+
+/// What `fit` prints, and what limits accuracy.
+fn model_text(model: &Model) -> String {
+    let mut text = fit::to_text(model);
+    for point in limits(model, None) {
+        let _ = write!(text, "\n{}\n{}", point.title(), wrapped(&point.to_string()));
+    }
+    text
+}
+
+/// The text in indented lines of at most 100 characters, where its words allow it.
+fn wrapped(text: &str) -> String {
+    let mut lines = String::new();
+    let mut width = 0;
+    for word in text.split_whitespace() {
+        let length = word.chars().count();
+        if width == 0 || width + 1 + length > 100 {
+            lines.push_str(if width == 0 { "  " } else { "\n  " });
+            width = 2 + length;
+        } else {
+            lines.push(' ');
+            width += 1 + length;
+        }
+        lines.push_str(word);
+    }
+    lines.push('\n');
+    lines
 }
 
 fn signed(key: Option<String>) -> String {

@@ -193,7 +193,9 @@ impl People {
         let mut encoded = self.encoded();
         for (_, values) in &mut encoded {
             let mean = values.iter().sum::<f64>() / values.len() as f64;
-            values.iter_mut().for_each(|value| *value -= mean);
+            for value in values.iter_mut() {
+                *value -= mean;
+            }
         }
         let columns: Vec<&[f64]> = encoded.iter().map(|(_, values)| values.as_slice()).collect();
         let noise = vec![0.0; columns.len()];

@@ -342,8 +342,8 @@ impl Definition {
         Ok(definition)
     }
 
-    /// What must hold between the parts of the study.
-    fn check(&self) -> Result<(), Error> {
+    /// Whether method, mixing, ids and preset go together.
+    fn check_method(&self) -> Result<(), Error> {
         match (self.method, self.mixing, self.id) {
             (Method::Dgm, MixingKind::Identity, IdKind::Row)
             | (Method::Calibrated, MixingKind::Sparse, _)
@@ -379,6 +379,12 @@ impl Definition {
         if self.preset == Some(Preset::Paper) && self.calibration != Calibration::Classical {
             return Err(Error::study("privacy.calibration", "preset paper is calibrated by \"classical\""));
         }
+        Ok(())
+    }
+
+    /// What must hold between the parts of the study.
+    fn check(&self) -> Result<(), Error> {
+        self.check_method()?;
         if self.rows < 2 {
             return Err(Error::study(
                 "study.rows",

@@ -2,25 +2,23 @@
 
 use plotters::style::RGBColor;
 use potluck_release::Model;
-use potluck_release::model::{Coefficient, Estimate};
+use potluck_release::model::{Coefficient, Estimate, Term};
 
 use super::axis::Axis;
-use super::{
-    Canvas, Geometry, Layout, Said, axis_title, grid, label_half_range, palette, row_label, step, svg,
-    upright,
-};
+use super::{Canvas, Geometry, Layout, Said, axis_title, grid, palette, rise, row_label, step, svg, upright};
 use crate::numbers::{self, Rounding};
-use crate::words::{distinguishable, per_unit};
+use crate::words::{distinguishable, label_unit, per_unit};
 
 /// Intervals that include 0 are cut at this many times the median interval.
 const CUT: f64 = 5.0;
 
-/// The coefficients with their intervals in encoded units, in the wide layout.
+/// The coefficients with their intervals, each for a rise by its feature's step, in the wide layout.
 pub fn coefficient_plot(model: &Model) -> String {
     coefficient_plot_in(model, Layout::Wide)
 }
 
-/// The coefficients with their intervals in encoded units: one row a feature, comparable between features.
+/// The coefficients with their intervals, in the label's unit: one row a feature, each for a rise by half of the
+/// range that the release kept of it, so that features can be compared.
 ///
 /// Intervals that include 0 have an open dot and a muted colour; an arrow head ends a whisker that goes on
 /// beyond the scale.
@@ -46,7 +44,7 @@ pub fn coefficient_plot_in(model: &Model, layout: Layout) -> String {
         upright(canvas, &geometry, axis.x(0.0), 1.4, palette::ZERO);
         for (row, coefficient) in model.coefficients.iter().enumerate() {
             row_label(canvas, &geometry, row, coefficient, step(coefficient).as_deref());
-            whisker(canvas, &axis, geometry.mark(row), &coefficient.encoded);
+            whisker(canvas, &axis, geometry.mark(row), &change(coefficient));
         }
         axis_title(canvas, &geometry, &title);
     })
@@ -55,8 +53,22 @@ pub fn coefficient_plot_in(model: &Model, layout: Layout) -> String {
 /// Whether an interval goes on beyond the scale of the plot.
 pub(crate) fn is_cut(model: &Model) -> bool {
     let axis = Axis::new(range(&model.coefficients), (0.0, 1.0));
-    let beyond = |one: &Coefficient| axis.goes_below(one.encoded.low) || axis.goes_above(one.encoded.high);
+    let beyond = |one: &Coefficient| {
+        let change = change(one);
+        axis.goes_below(change.low) || axis.goes_above(change.high)
+    };
     model.coefficients.iter().any(beyond)
+}
+
+/// By how much the label changes when the feature rises by its step.
+fn change(coefficient: &Coefficient) -> Estimate {
+    let (value, rise) = (&coefficient.value, rise(coefficient));
+    Estimate {
+        estimate: value.estimate * rise,
+        standard_error: value.standard_error * rise,
+        low: value.low * rise,
+        high: value.high * rise,
+    }
 }
 
 fn whisker(canvas: &Canvas<'_>, axis: &Axis, y: f64, value: &Estimate) {
@@ -91,7 +103,8 @@ fn whisker(canvas: &Canvas<'_>, axis: &Axis, y: f64, value: &Estimate) {
 /// The ends of the scale: 0, every interval that excludes 0, and those others that are not out of proportion.
 fn range(coefficients: &[Coefficient]) -> (f64, f64) {
     let extent = |value: &Estimate| value.low.abs().max(value.high.abs());
-    let finite = || coefficients.iter().map(|one| &one.encoded).filter(|value| extent(value).is_finite());
+    let changes: Vec<Estimate> = coefficients.iter().map(change).collect();
+    let finite = || changes.iter().filter(|value| extent(value).is_finite());
     let mut extents: Vec<f64> = finite().map(extent).collect();
     extents.sort_by(f64::total_cmp);
     let usual = extents.get(extents.len() / 2).copied().unwrap_or(1.0);
@@ -103,17 +116,19 @@ fn range(coefficients: &[Coefficient]) -> (f64, f64) {
     (low - margin, high + margin)
 }
 
-/// What one unit of the axis is.
+/// What the axis shows.
 fn axis_lines(model: &Model, layout: Layout) -> Vec<String> {
     let name = model.label.name();
-    let change = match label_half_range(model) {
-        Some(half) => [format!("change of {name}"), format!("(1 = half of its range, {half})")],
-        None => [format!("change of the share with {name}"), "(1 = from nobody to everybody)".to_owned()],
+    let change = match (&model.label, &model.label_unit) {
+        (Term::Numeric { .. }, Some(unit)) => format!("change of {name} in {unit}"),
+        (Term::Numeric { .. }, None) => format!("change of {name}"),
+        (Term::Level { .. }, _) => format!("change of the share with {name}"),
     };
-    let when = ["when a feature rises by half of its range,".to_owned(), "or its level applies".to_owned()];
+    let when =
+        ["when a feature rises by the step".to_owned(), "at its name, or its level applies".to_owned()];
     match layout {
-        Layout::Wide => vec![change.join(" "), when.join(" ")],
-        Layout::Narrow => change.into_iter().chain(when).collect(),
+        Layout::Wide => vec![change, when.join(" ")],
+        Layout::Narrow => [change].into_iter().chain(when).collect(),
     }
 }
 
@@ -125,11 +140,12 @@ fn in_words(model: &Model, coefficient: &Coefficient) -> String {
         format!("{estimate} ({low} to {high})")
     };
     format!(
-        "{}{}, released by {}: {} on this scale; {} {}",
+        "{}{}, released by {}: {} {}; {} {}",
         coefficient.term.name(),
         step(coefficient).map_or_else(String::new, |step| format!(" ({step})")),
         coefficient.party,
-        clause(&coefficient.encoded),
+        clause(&change(coefficient)),
+        label_unit(model),
         clause(&coefficient.value),
         per_unit(model, coefficient),
     )

@@ -7,6 +7,7 @@
 mod axis;
 pub(crate) mod coefficients;
 pub(crate) mod noise;
+pub(crate) mod parts;
 mod text;
 
 use maud::{PreEscaped, html};
@@ -47,11 +48,18 @@ mod palette {
     pub(super) const UNCLEAR: RGBColor = RGBColor(0x8b, 0x95, 0xa1);
     /// Privacy noise.
     pub(super) const NOISE: RGBColor = RGBColor(0xb4, 0x53, 0x09);
+    /// People who share a released row.
+    pub(super) const MIXING: RGBColor = RGBColor(0x2b, 0x84, 0xa8);
+    /// People being a sample.
+    pub(super) const SAMPLING: RGBColor = RGBColor(0x8b, 0x95, 0xa1);
+    /// Allowance for clipped values.
+    pub(super) const CLIPPING: RGBColor = RGBColor(0x6b, 0x3f, 0x8f);
     /// What lies behind the chart.
     pub(super) const SURFACE: RGBColor = RGBColor(0xff, 0xff, 0xff);
 
     #[cfg(test)]
-    pub(super) const ALL: [RGBColor; 8] = [INK, SOFT, GRID, ZERO, CLEAR, UNCLEAR, NOISE, SURFACE];
+    pub(super) const ALL: [RGBColor; 11] =
+        [INK, SOFT, GRID, ZERO, CLEAR, UNCLEAR, NOISE, MIXING, SAMPLING, CLIPPING, SURFACE];
 }
 
 /// Text sizes in pixels.
@@ -61,6 +69,9 @@ const SMALL_SIZE: f64 = 11.5;
 /// Above this many rows the wide layout leaves the steps out, and every chart repeats its axis on top.
 const COMPACT_ABOVE: usize = 40;
 const AXIS_TWICE_ABOVE: usize = 24;
+
+/// Height of a line of legend.
+const LEGEND_LINE: f64 = 20.0;
 
 /// Between names and the scale.
 const GAP: f64 = 18.0;
@@ -111,6 +122,14 @@ impl Geometry {
             row_height,
             height: top + row_height * rows as f64 + below,
         }
+    }
+
+    /// The same with room for so many lines of legend on top.
+    fn below_legend(mut self, lines: usize) -> Self {
+        let room = LEGEND_LINE * lines as f64 + 6.0;
+        self.top += room;
+        self.height += room;
+        self
     }
 
     fn bottom(&self) -> f64 {
@@ -301,28 +320,22 @@ fn axis_title(canvas: &Canvas<'_>, geometry: &Geometry, lines: &[String]) {
     }
 }
 
-/// One encoded unit of a numeric feature: half of its range.
-fn step(coefficient: &Coefficient) -> Option<String> {
-    match &coefficient.term {
-        Term::Numeric { lo, hi, .. } => {
-            let half = numbers::significant((hi - lo) / 2.0, 6);
-            Some(
-                coefficient
-                    .unit
-                    .as_ref()
-                    .map_or_else(|| format!("+{half}"), |unit| format!("+{half} {unit}")),
-            )
-        }
-        Term::Level { .. } => None,
+/// By how much a feature rises in the charts: half of the range that its release kept, or a whole level.
+fn rise(coefficient: &Coefficient) -> f64 {
+    let [lo, hi] = coefficient.range;
+    match coefficient.term {
+        Term::Numeric { .. } => hi / 2.0 - lo / 2.0,
+        Term::Level { .. } => 1.0,
     }
 }
 
-/// Half of the label's range in its own unit; `None` where the label is a level.
-pub(crate) fn label_half_range(model: &Model) -> Option<String> {
-    match &model.label {
-        Term::Numeric { lo, hi, .. } => {
-            let half = numbers::significant((hi - lo) / 2.0, 6);
-            Some(model.label_unit.as_ref().map_or_else(|| half.clone(), |unit| format!("{half} {unit}")))
+/// The rise of a numeric feature in words.
+fn step(coefficient: &Coefficient) -> Option<String> {
+    match &coefficient.term {
+        Term::Numeric { .. } => {
+            let rise = numbers::significant(rise(coefficient), 3);
+            let unit = coefficient.unit.as_ref().map_or(String::new(), |unit| format!(" {unit}"));
+            Some(format!("+{rise}{unit}"))
         }
         Term::Level { .. } => None,
     }

@@ -1,0 +1,130 @@
+//! What releases say of their columns, in original units: for whoever wants to know what can be seen in them.
+
+use potluck_core::calibrated::Layout;
+use serde::Serialize;
+
+use crate::columns::Columns;
+use crate::dataset::PublicDataset;
+use crate::fit::{Calibrated, Encoded, PartyEvidence, terms};
+use crate::release::Release;
+use crate::study::{Column, Party, Study};
+use crate::{Error, model::Term};
+
+/// A spread counts as seen when it exceeds its own noise by this many standard deviations.
+const CLEARLY: f64 = 3.0;
+
+/// What one release says of its columns.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct PartySummary {
+    /// The party.
+    pub party: String,
+    /// Encoded columns that can vary on their own; the levels of a column sum to one. The noise grows with its
+    /// square root.
+    pub free_columns: u64,
+    /// Standard deviation of the noise in the mixed rows, in units of the released values.
+    pub noise: f64,
+    /// One an encoded column.
+    pub columns: Vec<ColumnSummary>,
+}
+
+/// What a release says of one encoded column, in original units.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ColumnSummary {
+    /// Name of the encoded column.
+    pub name: String,
+    /// The column of the study that it belongs to.
+    pub column: String,
+    /// Unit, for people.
+    pub unit: Option<String>,
+    /// The mean, or the share that has the level; of calibrated releases only.
+    pub mean: Option<f64>,
+    /// Standard deviation of the noise in the mean.
+    pub mean_error: Option<f64>,
+    /// Standard deviation between people, 0 where the noise hides it; of calibrated releases only.
+    pub spread: Option<f64>,
+    /// Spread before clipping over spread after it; of calibrated releases only.
+    pub attenuation: Option<f64>,
+    /// What the release kept of the column: values beyond count as its ends.
+    pub range: [f64; 2],
+    /// Standard deviation of the noise in a mixed row, which holds many people.
+    pub noise: f64,
+    /// Part of the variance of the mixed rows that is noise; above 1 where chance made them smaller than the noise
+    /// alone would be.
+    pub noise_share: f64,
+    /// Whether the spread stands clear of its noise; otherwise the column is drowned.
+    pub resolved: bool,
+}
+
+/// What a release says of its columns.
+pub fn of_release(release: &Release) -> Result<PartySummary, Error> {
+    of_party(release.study(), release.party(), &release.earlier_sums(), release.columns())
+}
+
+/// What the releases in a public dataset say of their columns, party after party.
+pub fn of_dataset(dataset: &PublicDataset) -> Result<Vec<PartySummary>, Error> {
+    let study = dataset.study();
+    let summary = |(party, sums): (&str, Vec<Vec<i64>>)| of_party(study, party, &sums, dataset.columns());
+    dataset.earlier_sums().map(summary).collect()
+}
+
+fn of_party(
+    study: &Study,
+    name: &str,
+    sums: &[Vec<i64>],
+    published: &Columns,
+) -> Result<PartySummary, Error> {
+    let party = study.definition().party(name)?;
+    let published = published.select(&party.encoded_names()).ok_or(Error::Stages)?;
+    let evidence = PartyEvidence::new(study, name, sums)?;
+    let columns = encoded(party)
+        .zip(published.values())
+        .enumerate()
+        .map(|(at, (encoded, values))| of_column(&evidence, at, &encoded, values))
+        .collect::<Result<_, Error>>()?;
+    let layout = Layout::new(party.columns().iter().map(Column::encoder).collect());
+    Ok(PartySummary {
+        party: name.to_owned(),
+        free_columns: layout.effective_width() as u64,
+        noise: evidence.noise,
+        columns,
+    })
+}
+
+fn encoded(party: &Party) -> impl Iterator<Item = Encoded<'_>> {
+    let of_column = move |column| terms(column).into_iter().map(move |term: Term| (column, term));
+    party.columns().iter().flat_map(of_column).map(move |(column, term)| Encoded { party, column, term })
+}
+
+fn of_column(
+    evidence: &PartyEvidence,
+    at: usize,
+    encoded: &Encoded<'_>,
+    values: &[f64],
+) -> Result<ColumnSummary, Error> {
+    let units = evidence.units(at, encoded)?;
+    let rows = values.len() as f64;
+    let variance = values.iter().map(|value| value * value).sum::<f64>() / rows;
+    let noise_variance = units.noise.powi(2);
+    let mut summary = ColumnSummary {
+        name: encoded.term.name(),
+        column: encoded.column.name().to_owned(),
+        unit: encoded.column.unit().map(str::to_owned),
+        mean: None,
+        mean_error: None,
+        spread: None,
+        attenuation: None,
+        range: units.range,
+        noise: units.affine.half() * units.noise,
+        noise_share: noise_variance / variance,
+        resolved: variance - noise_variance > CLEARLY * (2.0 / rows).sqrt() * variance,
+    };
+    if let Some(Calibrated { moments, clipping, .. }) = &evidence.calibrated {
+        let variance = moments.covariance[at * moments.means.len() + at];
+        summary.mean = Some(units.affine.mid());
+        summary.mean_error = Some(units.mean_noise);
+        summary.spread = Some(units.affine.half() * variance.max(0.0).sqrt());
+        summary.attenuation = Some(clipping[at].attenuation);
+        summary.resolved = variance > CLEARLY * 2_f64.sqrt() * moments.noise;
+    }
+    Ok(summary)
+}

@@ -1,0 +1,156 @@
+//! What the uncertainty of each coefficient is made of, as stacked bars.
+
+use plotters::style::RGBColor;
+use plotters::style::text_anchor::HPos;
+use potluck_release::Model;
+use potluck_release::model::{Coefficient, Parts};
+
+use super::axis::Axis;
+use super::{
+    Canvas, Geometry, LEGEND_LINE, Layout, SMALL_SIZE, Said, axis_title, grid, palette, row_label, svg, text,
+};
+use crate::numbers;
+
+/// The parts in the order in which they are drawn and listed.
+pub(crate) const NAMES: [&str; 4] = ["privacy noise", "mixing", "sampling", "clipping"];
+const COLOURS: [RGBColor; 4] = [palette::NOISE, palette::MIXING, palette::SAMPLING, palette::CLIPPING];
+
+/// Side of a colour's square in the legend, and what stands between it and its name.
+const SWATCH: f64 = 11.0;
+const SWATCH_GAP: f64 = 6.0;
+
+/// Between two parts of a bar.
+const SEAM: f64 = 1.5;
+
+/// The parts of a coefficient's variance, in the order of [`NAMES`], as the model has them.
+pub(crate) fn shares(parts: &Parts) -> [f64; 4] {
+    [parts.privacy, parts.mixing, parts.sampling, parts.clipping]
+}
+
+/// What each coefficient's uncertainty is made of, in the wide layout.
+pub fn parts_plot(model: &Model) -> String {
+    parts_plot_in(model, Layout::Wide)
+}
+
+/// What each coefficient's uncertainty is made of: parts of its variance, 0 to 100%.
+///
+/// The bar of a feature whose parts are not known stays empty.
+pub fn parts_plot_in(model: &Model, layout: Layout) -> String {
+    let title = vec!["parts of the variance of the estimate".to_owned()];
+    let legend_lines = match layout {
+        Layout::Wide => 1,
+        Layout::Narrow => 2,
+    };
+    let geometry = Geometry::new(layout, model, title.len()).below_legend(legend_lines);
+    let axis = Axis::new((0.0, 100.0), (geometry.left, geometry.right - 12.0));
+    let rows: Vec<String> = model.coefficients.iter().map(in_words).collect();
+    let said = Said {
+        title: "What the uncertainty of each coefficient is made of".to_owned(),
+        description: format!(
+            "Stacked bars, one row a feature, from 0 to 100% of the variance of its estimate: {}. {}. A table gives the numbers.",
+            NAMES.join(", "),
+            rows.join("; ")
+        ),
+        rows: &rows,
+    };
+    svg(&geometry, &said, |canvas| {
+        legend(canvas, &geometry);
+        let step = if layout == Layout::Wide { 20 } else { 25 };
+        let ticks: Vec<_> =
+            (0..=100).step_by(step).map(|at| (axis.x(f64::from(at)), format!("{at}%"))).collect();
+        grid(canvas, &geometry, &ticks);
+        for (row, coefficient) in model.coefficients.iter().enumerate() {
+            row_label(canvas, &geometry, row, coefficient, None);
+            bar(canvas, &axis, geometry.mark(row), layout, coefficient.parts.as_ref());
+        }
+        axis_title(canvas, &geometry, &title);
+    })
+}
+
+fn bar(canvas: &Canvas<'_>, axis: &Axis, y: f64, layout: Layout, parts: Option<&Parts>) {
+    let half = if layout == Layout::Wide { 9.0 } else { 7.0 };
+    canvas.bar((axis.x(0.0), y - half), (axis.x(100.0), y + half), palette::GRID);
+    let mut from = 0.0;
+    for (share, colour) in drawn(parts).into_iter().zip(COLOURS) {
+        let to = from + 100.0 * share;
+        let (left, right) = (axis.x(from), axis.x(to));
+        if share > 0.0 {
+            canvas.bar((left, y - half), (right, y + half), colour);
+        }
+        // What follows starts after a seam, unless the part is too narrow to be seen beside it.
+        if from > 0.0 && right - left > 2.0 * SEAM {
+            canvas.bar((left, y - half), (left + SEAM, y + half), palette::SURFACE);
+        }
+        from = to;
+    }
+}
+
+/// The shares as they are drawn: none below 0, and together 1, or all 0 where nothing is known.
+fn drawn(parts: Option<&Parts>) -> [f64; 4] {
+    let sound = |share: f64| if share.is_finite() { share.max(0.0) } else { 0.0 };
+    let shares = parts.map_or([0.0; 4], |parts| shares(parts).map(sound));
+    let largest = shares.into_iter().fold(0.0, f64::max);
+    if largest == 0.0 {
+        return shares;
+    }
+    // Divided by the largest first, so that the sum of huge numbers stays finite.
+    let shares = shares.map(|share| share / largest);
+    let sum: f64 = shares.iter().sum();
+    shares.map(|share| share / sum)
+}
+
+fn legend(canvas: &Canvas<'_>, geometry: &Geometry) {
+    let width = |name: &str| SWATCH + SWATCH_GAP + text::ems(name) * SMALL_SIZE + 14.0;
+    let in_line = match geometry.layout {
+        Layout::Wide => NAMES.len(),
+        Layout::Narrow => NAMES.len() / 2,
+    };
+    let mut x = geometry.left;
+    for (at, (name, colour)) in NAMES.into_iter().zip(COLOURS).enumerate() {
+        if at % in_line == 0 {
+            x = geometry.left;
+        }
+        let y = LEGEND_LINE * ((at / in_line) as f64 + 0.5);
+        canvas.bar((x, y - SWATCH / 2.0), (x + SWATCH, y + SWATCH / 2.0), colour);
+        canvas.text(name, (x + SWATCH + SWATCH_GAP, y), HPos::Left, SMALL_SIZE, palette::INK);
+        // In two lines the names stand below each other.
+        let widest = NAMES.iter().map(|name| width(name)).fold(0.0, f64::max);
+        x += if in_line < NAMES.len() { widest } else { width(name) };
+    }
+}
+
+fn in_words(coefficient: &Coefficient) -> String {
+    let parts = match &coefficient.parts {
+        None => "not known".to_owned(),
+        Some(parts) => {
+            let part = |(share, name)| format!("{} {name}", numbers::percent(share));
+            shares(parts).into_iter().zip(NAMES).map(part).collect::<Vec<_>>().join(", ")
+        }
+    };
+    format!("{}, released by {}: {parts}", coefficient.term.name(), coefficient.party)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bars_are_whole_whatever_the_shares() {
+        for shares in [
+            [0.4, 0.3, 0.2, 0.1],
+            [1.0, 0.0, 0.0, 0.0],
+            [1e300, 1e300, 0.0, 1e-300],
+            [f64::NAN, 0.5, f64::INFINITY, 0.5],
+            [-1.0, 2.0, 0.0, 1.0],
+        ] {
+            let [privacy, mixing, sampling, clipping] = shares;
+            let drawn = drawn(Some(&Parts { privacy, mixing, sampling, clipping }));
+            assert!((drawn.iter().sum::<f64>() - 1.0).abs() < 1e-12, "{shares:?} {drawn:?}");
+            assert!(drawn.iter().all(|&share| share >= 0.0), "{shares:?} {drawn:?}");
+        }
+        let is_empty = |shares: [f64; 4]| shares.iter().all(|&share| share <= 0.0);
+        assert!(is_empty(drawn(None)));
+        let unknown = Parts { privacy: f64::NAN, mixing: 0.0, sampling: 0.0, clipping: -1.0 };
+        assert!(is_empty(drawn(Some(&unknown))));
+    }
+}
