@@ -139,6 +139,19 @@ pub(crate) fn write_json(path: &Path, experiment: &str, results: &Value) -> Resu
     write(path, &(serde_json::to_string(&value)? + "\n"))
 }
 
+/// The results of an earlier run, as [`write_json`] wrote them; none without a file.
+pub(crate) fn earlier_results<T: DeserializeOwned>(path: Option<&Path>) -> Result<Vec<T>> {
+    #[derive(serde::Deserialize)]
+    struct Earlier<T> {
+        results: Vec<T>,
+    }
+    let Some(path) = path else { return Ok(Vec::new()) };
+    let text = fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let earlier: Earlier<T> = serde_json::from_str(&text)
+        .with_context(|| format!("{} is not the JSON of this experiment", path.display()))?;
+    Ok(earlier.results)
+}
+
 /// Writes a result file, making its folder.
 pub(crate) fn write(path: &Path, text: &str) -> Result<()> {
     if let Some(folder) = path.parent() {
