@@ -17,7 +17,10 @@ use crate::seeds::Seed;
 /// Subjects encoded at a time: their rows stay in cache.
 const BATCH: usize = 4096;
 
-/// How a release is made.
+/// The last stage is the mixed rows.
+const STAGES: usize = potluck_core::calibrated::STAGES.len();
+
+/// How releases are made.
 #[derive(Clone, Copy)]
 pub(crate) struct Release {
     pub(crate) mu: Mu,
@@ -41,15 +44,15 @@ struct Local {
     attenuation: Vec<f64>,
 }
 
-/// What all parties published.
-pub(crate) struct Published {
+/// The releases of all parties, as learners read them.
+pub(crate) struct PublicDataset {
     rows: u64,
     /// Mixed rows in standardised units, column by column.
     columns: Vec<Vec<f64>>,
     noise: Vec<f64>,
     units: Vec<Units>,
     parties: Vec<Local>,
-    /// Features to learn from for each label, and the public facts that say so, are those of the holdings.
+    /// For each column as the label, the features to learn from.
     features: Vec<Vec<usize>>,
 }
 
@@ -76,13 +79,13 @@ impl Release {
         holdings: &Holdings,
         subjects: &[SubjectDigest],
         seed: Seed,
-    ) -> Result<Published> {
+    ) -> Result<PublicDataset> {
         let layouts = holdings.layouts();
         let rows = holdings.rows() as u64;
         let plan = Plan::new(rows, self.mu, &layouts, self.k)?;
         let scales = holdings.public_scales();
         let width = scales.len();
-        let mut published = Published {
+        let mut dataset = PublicDataset {
             rows,
             columns: Vec::with_capacity(width),
             noise: Vec::with_capacity(width),
@@ -103,17 +106,15 @@ impl Release {
                 }
                 if sums.len() + 1 == STAGES {
                     let level = if self.noise == NoiseKind::Off { 0.0 } else { stage.noise_level() };
-                    published.add_mixed(&stage, &own, level);
+                    dataset.add_mixed(&stage, &own, level);
                 }
                 sums.push(own);
             }
-            published.add_local(&plan, &sums, &scales)?;
+            dataset.add_local(&plan, &sums, &scales)?;
         }
-        Ok(published)
+        Ok(dataset)
     }
 }
-
-const STAGES: usize = potluck_core::calibrated::STAGES.len();
 
 fn exact_sums(stage: &Stage, holdings: &Holdings, party: usize, subjects: &[SubjectDigest]) -> Vec<i64> {
     let mut sums = vec![0; stage.coordinates()];
@@ -125,7 +126,7 @@ fn exact_sums(stage: &Stage, holdings: &Holdings, party: usize, subjects: &[Subj
     sums
 }
 
-impl Published {
+impl PublicDataset {
     fn add_mixed(&mut self, stage: &Stage, sums: &[i64], noise: f64) {
         let width = stage.encoder.width();
         let scale = stage.scale();

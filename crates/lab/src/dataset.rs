@@ -333,7 +333,7 @@ fn number(mut values: Vec<f64>) -> Encoded {
     for value in &mut values {
         *value = (*value - low) / width;
     }
-    let two = values.iter().all(|&value| value == 0.0 || value == 1.0);
+    let two = values.iter().all(|value| value.fract() == 0.0);
     Encoded { kind: if two { Kind::TwoLevels } else { Kind::Number }, values }
 }
 

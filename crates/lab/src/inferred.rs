@@ -132,7 +132,7 @@ fn is_usable(column: &[String]) -> bool {
     match present.iter().map(|text| text.parse::<f64>()).collect::<Result<Vec<_>, _>>() {
         Ok(numbers) => {
             let finite = numbers.iter().all(|number| number.is_finite());
-            let running = numbers.windows(2).all(|pair| pair[1] == pair[0] + 1.0);
+            let running = numbers.windows(2).all(|pair| (pair[1] - pair[0] - 1.0).abs() < 1e-9);
             finite && !running
         }
         Err(_) => distinct.len() <= MOST_LEVELS,

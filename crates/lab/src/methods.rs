@@ -174,10 +174,10 @@ impl Method for Calibrated {
     }
 
     fn fit(&self, cell: &Cell<'_>, privacy: Privacy, _: Ridge) -> Result<Fitted> {
-        let published = cell.calibrated(privacy)?;
-        let model = published.fit(cell.table().label(), Level::default())?;
+        let dataset = cell.calibrated(privacy)?;
+        let model = dataset.fit(cell.table().label(), Level::default())?;
         // The label is last, so positions of features are places in a row.
-        let width = published.width() - 1;
+        let width = dataset.width() - 1;
         let mut fitted = Fitted {
             weights: vec![0.0; width],
             eigenvalues: Vec::new(),
@@ -202,12 +202,12 @@ impl Method for ReleasedMean {
     }
 
     fn fit(&self, cell: &Cell<'_>, privacy: Privacy, _: Ridge) -> Result<Fitted> {
-        let published = cell.calibrated(privacy)?;
-        let width = published.width() - 1;
+        let dataset = cell.calibrated(privacy)?;
+        let width = dataset.width() - 1;
         Ok(Fitted {
             weights: vec![0.0; width],
             eigenvalues: Vec::new(),
-            intercept: published.centre(cell.table().label()),
+            intercept: dataset.centre(cell.table().label()),
             inputs: vec![[0.0, 0.0]; width],
             output: [f64::NEG_INFINITY, f64::INFINITY],
         })

@@ -12,7 +12,7 @@ use potluck_core::learn::Moments;
 use potluck_core::mixing::{Mixing, MixingKey, SubjectDigest, add_bernoulli, add_sparse};
 use potluck_core::noise::{NOISED_SUM_LIMIT, Sigma};
 
-use crate::calibrated::{Published, Release};
+use crate::calibrated::{PublicDataset, Release};
 use crate::holdings::Holdings;
 use crate::noise::NoiseKind;
 use crate::seeds::Seed;
@@ -94,7 +94,7 @@ pub(crate) struct Cell<'a> {
     subjects: OnceCell<Vec<SubjectDigest>>,
     bernoulli: OnceCell<Vec<i64>>,
     noisy_rows: RefCell<HashMap<u64, Moments>>,
-    calibrated: RefCell<HashMap<u64, Rc<Published>>>,
+    calibrated: RefCell<HashMap<u64, Rc<PublicDataset>>>,
 }
 
 impl<'a> Cell<'a> {
@@ -128,16 +128,16 @@ impl<'a> Cell<'a> {
     }
 
     /// The calibrated release of every party, at the same (ε, δ) a party.
-    pub(crate) fn calibrated(&self, privacy: Privacy) -> Result<Rc<Published>> {
+    pub(crate) fn calibrated(&self, privacy: Privacy) -> Result<Rc<PublicDataset>> {
         let key = privacy.epsilon.to_bits();
-        if let Some(published) = self.calibrated.borrow().get(&key) {
-            return Ok(Rc::clone(published));
+        if let Some(dataset) = self.calibrated.borrow().get(&key) {
+            return Ok(Rc::clone(dataset));
         }
         let release = Release { mu: privacy.analytic()?, noise: self.noise, k: None };
         let seed = self.seed.of(&privacy.epsilon.to_string());
-        let published = Rc::new(release.run(&self.table.holdings, self.subjects(), seed)?);
-        self.calibrated.borrow_mut().insert(key, Rc::clone(&published));
-        Ok(published)
+        let dataset = Rc::new(release.run(&self.table.holdings, self.subjects(), seed)?);
+        self.calibrated.borrow_mut().insert(key, Rc::clone(&dataset));
+        Ok(dataset)
     }
 
     /// Exact sums of the Bernoulli mixing; the first k rows of one matrix serve every k.

@@ -70,7 +70,7 @@ pub(crate) fn run(arguments: &Bias, common: &Common) -> Result<()> {
     let sizes = cells.sizes.clone().unwrap_or_else(|| default_sizes.to_vec());
     let epsilons = cells.epsilons.clone().unwrap_or_else(|| EPSILONS.to_vec());
     let seeds = common.seeds.unwrap_or(if common.quick { 3 } else { 100 });
-    let seeds_above = cells.seeds_above.unwrap_or(seeds.div_ceil(5));
+    let seeds_above = cells.seeds_above.unwrap_or(seeds.div_ceil(5).max(2));
 
     let base = Seed::new(common.seed);
     let mut budgets = Vec::new();
@@ -84,7 +84,7 @@ pub(crate) fn run(arguments: &Bias, common: &Common) -> Result<()> {
                 0..LARGE => seeds,
                 LARGE => seeds_above,
                 // Averages of more subjects need fewer repetitions.
-                _ => seeds_above.div_ceil(4),
+                _ => seeds_above.div_ceil(4).max(2),
             };
             for index in 0..repeats {
                 let key = format!("{} {n} {index} {epsilons:?}", of_case.population.name);
@@ -102,8 +102,8 @@ pub(crate) fn run(arguments: &Bias, common: &Common) -> Result<()> {
             .map(|&(epsilon, mu)| {
                 let seed = seed.of(&epsilon.to_string());
                 let fit = |noise: NoiseKind, k: Option<u64>| {
-                    let published = Release { mu, noise, k }.run(&holdings, &subjects, seed)?;
-                    published.fit(case.population.label(), Level::default())
+                    let dataset = Release { mu, noise, k }.run(&holdings, &subjects, seed)?;
+                    dataset.fit(case.population.label(), Level::default())
                 };
                 let noiseless = fit(NoiseKind::Off, Some(SHARP.min(n as u64)))?;
                 let noised = fit(common.noise(), None)?;
@@ -201,7 +201,7 @@ fn figure(lines: &[Line]) -> Result<String> {
                 x_axis: "n".to_owned(),
                 x_scale: Scale::Log,
                 y_scale: Scale::Linear,
-                y_range: Some((-0.5, 0.1)),
+                y_range: None,
                 series: Vec::new(),
                 joined: true,
             };

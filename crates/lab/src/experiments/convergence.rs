@@ -42,6 +42,9 @@ struct Outcome {
     epsilon: f64,
     method: String,
     distances: Vec<f64>,
+    /// The earlier run that it comes from; none if this one.
+    #[serde(default)]
+    from: Option<String>,
 }
 
 impl Outcome {
@@ -116,14 +119,17 @@ pub(crate) fn run(arguments: &Convergence, common: &Common) -> Result<()> {
             .collect()
     })?;
 
-    let mut outcomes: Vec<Outcome> = earlier_results(selection.earlier.as_deref())?;
+    let (mut outcomes, source): (Vec<Outcome>, _) = earlier_results(selection.earlier.as_deref())?;
     outcomes.retain(|outcome| setup.covers(outcome) && !names.contains(&outcome.method));
+    for outcome in &mut outcomes {
+        outcome.from.get_or_insert_with(|| source.clone());
+    }
     for &n in &setup.sizes {
         for (e, &epsilon) in setup.epsilons.iter().enumerate() {
             for (m, method) in methods.iter().enumerate() {
                 let of_size = tasks.iter().zip(&results).filter(|(task, _)| task.cell.0 == n);
                 let distances = of_size.map(|(_, result)| result[e][m]).collect();
-                outcomes.push(Outcome { n, epsilon, method: method.name(), distances });
+                outcomes.push(Outcome { n, epsilon, method: method.name(), distances, from: None });
             }
         }
     }
@@ -162,6 +168,7 @@ fn report(setup: &Setup, outcomes: &[Outcome], common: &Common) -> Result<()> {
                     "epsilon": outcome.epsilon,
                     "method": outcome.method,
                     "distances": outcome.distances,
+                    "from": outcome.from,
                 })
             })
             .collect();

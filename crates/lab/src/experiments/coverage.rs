@@ -146,9 +146,9 @@ pub(crate) fn run(arguments: &Coverage, common: &Common) -> Result<()> {
             .iter()
             .map(|(epsilon, release)| {
                 let seed = seed.of(&format!("{placement:?} {epsilon}"));
-                let published = release.run(&holdings, &subjects, seed)?;
-                let model = published.fit(label, Level::default())?;
-                let explained = published.explained(label)?.interval(Level::default());
+                let dataset = release.run(&holdings, &subjects, seed)?;
+                let model = dataset.fit(label, Level::default())?;
+                let explained = dataset.explained(label)?.interval(Level::default());
                 Ok(Found {
                     intervals: model
                         .intervals
@@ -183,7 +183,7 @@ pub(crate) fn run(arguments: &Coverage, common: &Common) -> Result<()> {
 
 fn report(lines: &[Line<'_>], common: &Common) -> Result<()> {
     let mut text = String::from(
-        "Coverage of 95% intervals, with Wilson's 95% intervals for it. Half-widths are medians, in standard deviations of the label per standard deviation of the feature. R² is that of the fitted model in the population.\n\n\
+        "Coverage of 95% intervals, with Wilson's 95% intervals for it, as if coefficients were independent. Half-widths are medians, in standard deviations of the label per standard deviation of the feature. R² is that of the fitted model in the population.\n\n\
          | data | label | n | ε | repeats | all coefficients | worst coefficient | half-width | R² |\n|---|---|---|---|---|---|---|---|---|\n",
     );
     for line in lines {

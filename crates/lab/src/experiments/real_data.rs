@@ -89,7 +89,15 @@ impl Losses {
                     let epsilons = result.epsilon.is_some_and(|found| (found - epsilon).abs() < 1e-12);
                     result.dataset == dataset && result.method == name && epsilons
                 };
-                earlier.iter().find(same).map_or_else(Vec::new, |result| result.losses.clone())
+                let found = earlier.iter().find(same).map_or_else(Vec::new, |result| result.losses.clone());
+                if !found.is_empty() && found.len() != self.of_mean.len() {
+                    eprintln!(
+                        "{dataset}, {name}: {} earlier repetitions beside {} of this run",
+                        found.len(),
+                        self.of_mean.len()
+                    );
+                }
+                found
             };
             *by_entry = entries.iter().map(of_entry).collect();
         }
@@ -117,7 +125,7 @@ pub(crate) fn run(arguments: &RealData, common: &Common) -> Result<()> {
     let selection = &arguments.selection;
     let entries = registry();
     let chosen = select(registry(), selection.methods.as_deref(), |entry| entry.method.name())?;
-    let earlier: Vec<Earlier> = earlier_results(selection.earlier.as_deref())?;
+    let (earlier, source): (Vec<Earlier>, _) = earlier_results(selection.earlier.as_deref())?;
     let mut text = String::new();
     let mut results = Vec::new();
     for dataset in datasets(arguments)? {
@@ -127,8 +135,11 @@ pub(crate) fn run(arguments: &RealData, common: &Common) -> Result<()> {
         for (e, &epsilon) in EPSILONS.iter().enumerate() {
             let found = entries.iter().zip(&losses.by_entry[e]).filter(|(_, values)| !values.is_empty());
             for (entry, values) in found {
+                let name = entry.method.name();
+                let is_new = chosen.iter().any(|candidate| candidate.method.name() == name);
+                let from = (!is_new).then_some(&source);
                 results.push(json!({
-                    "dataset": dataset.name, "epsilon": epsilon, "method": entry.method.name(), "losses": values,
+                    "dataset": dataset.name, "epsilon": epsilon, "method": name, "losses": values, "from": from,
                 }));
             }
         }
