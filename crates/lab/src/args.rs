@@ -37,7 +37,7 @@ pub(crate) struct Common {
     /// A small version that takes seconds
     #[arg(long, global = true)]
     pub(crate) quick: bool,
-    /// Number of repetitions [default: the paper's]
+    /// Number of repetitions [default: the paper's; 500 for coverage, 100 for robustness and bias]
     #[arg(long, global = true, value_name = "N")]
     pub(crate) seeds: Option<usize>,
     /// Changes every random choice
@@ -148,8 +148,8 @@ pub(crate) struct Cells {
 Example:
   potluck-lab coverage --sizes 10000 --epsilons 1 --kinds correlated,heavy --seeds 100
 
-Data are new in every repetition. The truth is the slopes of the best linear prediction in the population, after
-values are clipped to their public bounds.")]
+Data are new in every repetition. The truth is the slopes of the best linear prediction in the population, \
+after values are clipped to their public bounds.")]
 pub(crate) struct Coverage {
     #[command(flatten)]
     pub(crate) cells: Cells,
@@ -171,9 +171,9 @@ pub(crate) struct Bias {
 Example:
   potluck-lab robustness --data-dir tables --seeds 20 --epsilons 1
 
-Every .csv and .csv.gz in the folder is used. Numbers are bounded by their smallest and largest value, or ten times as
-loosely; text of at most 8 values is levels; constants, running numbers and other text are left out, and so are
-rows with a missing value.")]
+Every .csv and .csv.gz in the folder is used. Numbers are bounded by their smallest and largest value, or ten \
+times as loosely; text of at most 8 values is levels; constants, running numbers and other text are left out, \
+and so are rows with a missing value.")]
 pub(crate) struct Robustness {
     /// Folder with the tables
     #[arg(long, value_name = "DIR", env = "POTLUCK_DATA")]
