@@ -88,19 +88,21 @@ impl Line<'_> {
     fn describe(&self, text: &mut String) {
         let by_feature = self.by_feature();
         let repeats = self.found.len();
+        let worst = (0..by_feature.len()).min_by_key(|&feature| by_feature[feature]).unwrap_or(0);
         let shown = |covered: usize, trials: usize| {
             let (low, high) = binomial_interval(covered, trials, Confidence::P95);
             format!("{:.3} ({low:.3} to {high:.3})", covered as f64 / trials as f64)
         };
         let _ = writeln!(
             text,
-            "| {} | {} | {} | {} | {repeats} | {} | {} | {:.3} | {} |",
+            "| {} | {} | {} | {} | {repeats} | {} | x{}: {} | {:.3} | {} |",
             self.population.name,
             self.placement.name(),
             self.n,
             self.epsilon,
             shown(by_feature.iter().sum(), repeats * by_feature.len()),
-            shown(by_feature.iter().copied().min().unwrap_or(0), repeats),
+            worst + 1,
+            shown(by_feature[worst], repeats),
             self.half_width(),
             shown(self.explained(), repeats),
         );
@@ -183,7 +185,7 @@ pub(crate) fn run(arguments: &Coverage, common: &Common) -> Result<()> {
 
 fn report(lines: &[Line<'_>], common: &Common) -> Result<()> {
     let mut text = String::from(
-        "Coverage of 95% intervals, with Wilson's 95% intervals for it, as if coefficients were independent. Half-widths are medians, in standard deviations of the label per standard deviation of the feature. R² is that of the fitted model in the population.\n\n\
+        "Coverage of 95% intervals, with Wilson's 95% intervals for it, as if coefficients were independent. Half-widths are medians, in standard deviations of the label per standard deviation of the feature. R² is that of the fitted model in the population. Parties hold x1 and x2, x3 and x4, x5 and x6; the label is alone or with the last two.\n\n\
          | data | label | n | ε | repeats | all coefficients | worst coefficient | half-width | R² |\n|---|---|---|---|---|---|---|---|---|\n",
     );
     for line in lines {
