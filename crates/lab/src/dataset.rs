@@ -374,3 +374,28 @@ pub(crate) fn read_texts(path: &Path, header: bool) -> Result<(Vec<String>, Vec<
     }
     Ok((names, texts))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Levels that are all with one party are one column; levels that are not are columns of their own.
+    #[test]
+    fn levels_of_a_column_stay_together_where_they_can() {
+        let texts: Vec<String> = ["a", "b", "c", "a"].map(str::to_owned).to_vec();
+        let mut encoded = encode(0, &Raw::Texts(texts));
+        encoded.push(number(vec![10.0, 30.0, 20.0, 10.0]));
+        encoded.push(number(vec![5.0, 5.0, 7.0, 7.0]));
+        let columns: Vec<&Encoded> = encoded.iter().collect();
+        let dealt = |sizes: &[usize]| {
+            let rows = [3, 1, 2];
+            let dataset = Dataset::of_columns("mine".to_owned(), &columns, &rows, sizes.to_vec());
+            let layouts = dataset.holdings(&[0, 1, 2]).layouts();
+            layouts.iter().map(|layout| (layout.width(), layout.effective_width())).collect::<Vec<_>>()
+        };
+        assert_eq!(dealt(&[3, 2]), [(3, 2), (2, 2)]);
+        assert_eq!(dealt(&[2, 3]), [(2, 2), (3, 3)]);
+        assert_eq!(encoded[4].kind, Kind::TwoLevels);
+        assert_eq!(encoded[3].values, [0.0, 1.0, 0.5, 0.0]);
+    }
+}
