@@ -7,7 +7,7 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::noise::NoiseKind;
 
-/// Reproduce every experiment of the paper, with our numbers beside the published ones.
+/// Reproduce every experiment of the paper, with our numbers beside the published ones, and measure our own method.
 #[derive(Parser)]
 #[command(
     name = "potluck-lab",
@@ -16,7 +16,11 @@ use crate::noise::NoiseKind;
 Examples:
   cargo run --release -p potluck-lab -- convergence --quick
   cargo run --release -p potluck-lab -- convergence --seeds 1000 --seeds-above 100
+  cargo run --release -p potluck-lab -- convergence --methods calibrated --earlier results/convergence.json
   cargo run --release -p potluck-lab -- real-data --data-dir tables
+  cargo run --release -p potluck-lab -- coverage --sizes 10000,100000 --epsilons 1 --kinds heavy
+  cargo run --release -p potluck-lab -- robustness --data-dir tables --rows 20000
+  cargo run --release -p potluck-lab -- bias --sizes 10000,1000000
 
 An interrupted run goes on where it stopped: results are kept in target/lab until the program changes."
 )]
@@ -33,7 +37,7 @@ pub(crate) struct Common {
     /// A small version that takes seconds
     #[arg(long, global = true)]
     pub(crate) quick: bool,
-    /// Number of repetitions [default: the paper's]
+    /// Number of repetitions [default: the paper's; 500 for coverage, 100 for robustness and bias]
     #[arg(long, global = true, value_name = "N")]
     pub(crate) seeds: Option<usize>,
     /// Changes every random choice
@@ -72,6 +76,12 @@ pub(crate) enum Experiment {
     RealData(RealData),
     /// Sparse against Bernoulli mixing at equal k
     Mixing,
+    /// How often 95% intervals of the calibrated method hold the truth, on four kinds of data
+    Coverage(Coverage),
+    /// The calibrated method on every table of a folder, with random parties and labels
+    Robustness(Robustness),
+    /// What clipping does to the coefficients of the calibrated method, against n
+    Bias(Bias),
 }
 
 #[derive(Args)]
@@ -82,6 +92,19 @@ pub(crate) struct Convergence {
     /// Number of repetitions for n above 300,000 [default: as --seeds]
     #[arg(long, value_name = "N")]
     pub(crate) seeds_above: Option<usize>,
+    #[command(flatten)]
+    pub(crate) selection: Selection,
+}
+
+/// Which methods to run.
+#[derive(Args)]
+pub(crate) struct Selection {
+    /// Only methods whose name starts so, separated by commas; without RMGM no mixing by Bernoulli is computed
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
+    pub(crate) methods: Option<Vec<String>>,
+    /// The JSON of an earlier run: methods that are not run are taken from it
+    #[arg(long, value_name = "FILE")]
+    pub(crate) earlier: Option<PathBuf>,
 }
 
 #[derive(Args)]
@@ -99,4 +122,69 @@ pub(crate) struct RealData {
     /// Datasets of your own, each described by a small TOML file; replaces the built-in ones
     #[arg(long, value_name = "FILE")]
     pub(crate) dataset: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) selection: Selection,
+}
+
+/// Which cells of an experiment on made-up data to run.
+#[derive(Args)]
+pub(crate) struct Cells {
+    /// Table sizes n, separated by commas [default: powers of ten]
+    #[arg(long, value_name = "N,…", value_delimiter = ',')]
+    pub(crate) sizes: Option<Vec<usize>>,
+    /// ε of each party, separated by commas [default: 1,0.3]
+    #[arg(long, value_name = "E,…", value_delimiter = ',')]
+    pub(crate) epsilons: Option<Vec<f64>>,
+    /// Only kinds of data whose name starts so, separated by commas
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
+    pub(crate) kinds: Option<Vec<String>>,
+    /// Number of repetitions for n from 1,000,000 on [default: a fifth of --seeds]
+    #[arg(long, value_name = "N")]
+    pub(crate) seeds_above: Option<usize>,
+}
+
+#[derive(Args)]
+#[command(after_help = "\
+Example:
+  potluck-lab coverage --sizes 10000 --epsilons 1 --kinds correlated,heavy --seeds 100
+
+Data are new in every repetition. The truth is the slopes of the best linear prediction in the population, \
+after values are clipped to their public bounds.")]
+pub(crate) struct Coverage {
+    #[command(flatten)]
+    pub(crate) cells: Cells,
+}
+
+#[derive(Args)]
+#[command(after_help = "\
+Example:
+  potluck-lab bias --sizes 10000,100000 --epsilons 1 --seeds 20
+
+Sizes of 10,000,000 take 1 GB of memory a thread.")]
+pub(crate) struct Bias {
+    #[command(flatten)]
+    pub(crate) cells: Cells,
+}
+
+#[derive(Args)]
+#[command(after_help = "\
+Example:
+  potluck-lab robustness --data-dir tables --seeds 20 --epsilons 1
+
+Every .csv and .csv.gz in the folder is used. Numbers are bounded by their smallest and largest value, or ten \
+times as loosely; text of at most 8 values is levels; constants, running numbers and other text are left out, \
+and so are rows with a missing value.")]
+pub(crate) struct Robustness {
+    /// Folder with the tables
+    #[arg(long, value_name = "DIR", env = "POTLUCK_DATA")]
+    pub(crate) data_dir: PathBuf,
+    /// Largest number of rows of a table that one repetition uses, chosen at random
+    #[arg(long, value_name = "N", default_value_t = 50_000)]
+    pub(crate) rows: usize,
+    /// ε of each party, separated by commas [default: 1,0.3,0.1]
+    #[arg(long, value_name = "E,…", value_delimiter = ',')]
+    pub(crate) epsilons: Option<Vec<f64>>,
+    /// Only tables whose file name starts so, separated by commas
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
+    pub(crate) tables: Option<Vec<String>>,
 }

@@ -7,11 +7,12 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use flate2::read::MultiGzDecoder;
-use potluck_core::encoding::Bounds;
+use potluck_core::encoding::{Bounds, LevelCount, MISSING_LEVEL};
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use serde::Deserialize;
 
+use crate::holdings::{Column, Holdings};
 use crate::seeds::Seed;
 use crate::table::Table;
 
@@ -73,19 +74,37 @@ fn yes() -> bool {
     true
 }
 
+/// What an encoded column is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A number, in [0, 1].
+    Number,
+    /// One of two levels, as 0 and 1.
+    TwoLevels,
+    /// Whether a text column of more than two levels has this one; the levels of a column come one after another.
+    Level { column: usize, levels: usize },
+}
+
+/// An encoded column of a real table, scaled to [0, 1].
+#[derive(Clone)]
+pub(crate) struct Encoded {
+    pub(crate) kind: Kind,
+    pub(crate) values: Vec<f64>,
+}
+
 /// A real table in memory, every column scaled to [0, 1] by its smallest and largest value, the label last.
 pub(crate) struct Dataset {
     pub(crate) name: String,
     pub(crate) published: Option<Published>,
     /// Row-major, in [0, 1].
     values: Vec<f64>,
-    width: usize,
-    largest_party: usize,
-    pub(crate) parties: usize,
+    kinds: Vec<Kind>,
+    /// Number of encoded columns of each party, in order.
+    sizes: Vec<usize>,
 }
 
 /// Values of one column of the file.
-enum Raw {
+pub(crate) enum Raw {
     Numbers(Vec<f64>),
     Texts(Vec<String>),
 }
@@ -139,11 +158,11 @@ impl Dataset {
                 .filter(|at| !labels.contains(at) && !description.leave_out.contains(&names[*at]))
                 .collect(),
         };
-        let mut encoded: Vec<Vec<f64>> = Vec::new();
+        let mut encoded: Vec<Encoded> = Vec::new();
         for at in features {
-            encoded.extend(encode(&columns[at]));
+            encoded.extend(encode(at, &columns[at]));
         }
-        let rows = encoded.first().map_or(0, Vec::len);
+        let rows = encoded.first().map_or(0, |column| column.values.len());
         let mut label = vec![0.0; rows];
         for at in &labels {
             let Raw::Numbers(values) = &columns[*at] else {
@@ -151,10 +170,7 @@ impl Dataset {
             };
             label.iter_mut().zip(values).for_each(|(sum, value)| *sum += value / labels.len() as f64);
         }
-        encoded.push(label);
-        for column in &mut encoded {
-            scale(column);
-        }
+        encoded.push(number(label));
         let width = encoded.len();
         let sizes = match description.parties {
             Parties::Sizes(sizes) => sizes,
@@ -168,72 +184,174 @@ impl Dataset {
                 sizes.iter().sum::<usize>()
             );
         }
-        let values = (0..rows).flat_map(|row| encoded.iter().map(move |column| column[row])).collect();
-        Ok(Self {
-            name: description.name,
-            published: description.published,
-            values,
-            width,
-            largest_party: sizes.iter().copied().max().unwrap_or(1),
-            parties: sizes.len(),
-        })
+        let columns: Vec<&Encoded> = encoded.iter().collect();
+        let all: Vec<usize> = (0..rows).collect();
+        let dataset = Self::of_columns(description.name, &columns, &all, sizes);
+        Ok(Self { published: description.published, ..dataset })
+    }
+
+    /// Some rows of encoded columns, dealt to parties of these sizes in order.
+    pub(crate) fn of_columns(name: String, columns: &[&Encoded], rows: &[usize], sizes: Vec<usize>) -> Self {
+        let row = |&row: &usize| columns.iter().map(move |column| column.values[row]);
+        Self {
+            name,
+            published: None,
+            values: rows.iter().flat_map(row).collect(),
+            kinds: columns.iter().map(|column| column.kind).collect(),
+            sizes,
+        }
+    }
+
+    /// The same table where public bounds are `factor` times as wide as the values: numbers gather around ½.
+    pub(crate) fn loosened(mut self, factor: f64) -> Self {
+        for row in self.values.chunks_exact_mut(self.kinds.len()) {
+            for (value, kind) in row.iter_mut().zip(&self.kinds) {
+                if *kind == Kind::Number {
+                    *value = 0.5 + (*value - 0.5) / factor;
+                }
+            }
+        }
+        self
+    }
+
+    /// Number of parties.
+    pub(crate) fn parties(&self) -> usize {
+        self.sizes.len()
+    }
+
+    fn width(&self) -> usize {
+        self.kinds.len()
     }
 
     /// Number of rows.
     pub(crate) fn rows(&self) -> usize {
-        self.values.len() / self.width
+        self.values.len() / self.width()
     }
 
     /// Number of features after encoding.
     pub(crate) fn features(&self) -> usize {
-        self.width - 1
+        self.width() - 1
     }
 
     /// A random split 4:1 into training and test rows.
     pub(crate) fn split(&self, seed: Seed) -> (Table, Table) {
         let rows = self.rows();
         let mut order: Vec<usize> = (0..rows).collect();
-        let mut rng = Xoshiro256PlusPlus::from_seed(seed.of("split").bytes());
-        for last in (1..rows).rev() {
-            let other = ((u128::from(rng.next_u64()) * (last as u128 + 1)) >> 64) as usize;
-            order.swap(last, other);
-        }
+        shuffle(&mut order, &mut Xoshiro256PlusPlus::from_seed(seed.of("split").bytes()));
         let (train, test) = order.split_at(rows * 4 / 5);
         (self.table(train), self.table(test))
     }
 
-    /// Values in [0, 1] are encoded with bounds [−1, 1], so that 0 stays 0.
+    /// Values in [0, 1] are encoded with bounds [−1, 1] by the paper's methods, so that 0 stays 0.
     fn table(&self, rows: &[usize]) -> Table {
         let bounds = Bounds::new(-1.0, 1.0).expect("−1 is below 1");
-        let row = |&row: &usize| self.values[row * self.width..(row + 1) * self.width].iter();
+        let row = |&row: &usize| self.values[row * self.width()..(row + 1) * self.width()].iter();
         let encoded = rows.iter().flat_map(row).map(|&value| bounds.encode(value)).collect();
-        Table::new(self.width, encoded, self.largest_party)
+        let largest_party = self.sizes.iter().copied().max().unwrap_or(1);
+        Table::new(self.width(), encoded, largest_party, self.holdings(rows))
+    }
+
+    /// The columns as their parties would declare them: numbers in [0, 1], and levels.
+    fn holdings(&self, rows: &[usize]) -> Holdings {
+        let bounds = Bounds::new(0.0, 1.0).expect("0 is below 1");
+        let value = |row: usize, column: usize| self.values[row * self.width() + column];
+        let two = LevelCount::new(2).expect("two is enough");
+        let mut parties = Vec::new();
+        let mut at = 0;
+        for &size in &self.sizes {
+            let end = at + size;
+            let mut columns = Vec::new();
+            while at < end {
+                let whole = |levels: usize| {
+                    at + levels <= end
+                        && self.kinds[at..at + levels].iter().all(|kind| *kind == self.kinds[at])
+                };
+                let (column, width) = match self.kinds[at] {
+                    Kind::Number => {
+                        let values = rows.iter().map(|&row| value(row, at)).collect();
+                        (Column::Numbers { bounds, values }, 1)
+                    }
+                    Kind::Level { levels, .. } if whole(levels) => {
+                        let code = |row: usize| (0..levels).find(|level| value(row, at + level) > 0.5);
+                        let codes =
+                            rows.iter().map(|&row| code(row).map_or(MISSING_LEVEL, |code| code as u32));
+                        let count = LevelCount::new(levels).expect("more than two levels");
+                        (Column::Levels { count, codes: codes.collect() }, levels)
+                    }
+                    // A level whose column is split between parties is a column of its own.
+                    Kind::TwoLevels | Kind::Level { .. } => {
+                        let codes = rows.iter().map(|&row| u32::from(value(row, at) > 0.5)).collect();
+                        (Column::Levels { count: two, codes }, 1)
+                    }
+                };
+                columns.push(column);
+                at += width;
+            }
+            parties.push(columns);
+        }
+        Holdings::new(rows.len(), parties)
     }
 }
 
+/// Puts items in random order.
+pub(crate) fn shuffle<T>(items: &mut [T], rng: &mut Xoshiro256PlusPlus) {
+    for last in (1..items.len()).rev() {
+        items.swap(last, below(rng, last + 1));
+    }
+}
+
+/// A random number below `count`.
+pub(crate) fn below(rng: &mut Xoshiro256PlusPlus, count: usize) -> usize {
+    ((u128::from(rng.next_u64()) * count as u128) >> 64) as usize
+}
+
 /// A text column becomes 0 and 1 if it has two levels, else one column a level.
-fn encode(column: &Raw) -> Vec<Vec<f64>> {
+pub(crate) fn encode(position: usize, column: &Raw) -> Vec<Encoded> {
     match column {
-        Raw::Numbers(values) => vec![values.clone()],
+        Raw::Numbers(values) => vec![number(values.clone())],
         Raw::Texts(texts) => {
             let levels: BTreeSet<&String> = texts.iter().collect();
             let skip = usize::from(levels.len() == 2);
-            let indicator = |level: &&String| texts.iter().map(|text| f64::from(text == *level)).collect();
+            let kind = match levels.len() {
+                0..=2 => Kind::TwoLevels,
+                levels => Kind::Level { column: position, levels },
+            };
+            let indicator = |level: &&String| Encoded {
+                kind,
+                values: texts.iter().map(|text| f64::from(text == *level)).collect(),
+            };
             levels.iter().skip(skip).map(indicator).collect()
         }
     }
 }
 
-fn scale(column: &mut [f64]) {
+/// A numeric column scaled to [0, 1]; one of two values counts as one of two levels.
+fn number(mut values: Vec<f64>) -> Encoded {
     let (low, high) =
-        column.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), &value| (l.min(value), h.max(value)));
+        values.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), &value| (l.min(value), h.max(value)));
     let width = if high > low { high - low } else { 1.0 };
-    for value in column {
+    for value in &mut values {
         *value = (*value - low) / width;
     }
+    let two = values.iter().all(|value| value.fract() == 0.0);
+    Encoded { kind: if two { Kind::TwoLevels } else { Kind::Number }, values }
 }
 
+/// Names and columns of a file of comma-separated values, packed or not.
 fn read_csv(path: &Path, header: bool) -> Result<(Vec<String>, Vec<Raw>)> {
+    let (names, texts) = read_texts(path, header)?;
+    let columns = texts
+        .into_iter()
+        .map(|texts| match texts.iter().map(|text| text.parse::<f64>()).collect::<Result<Vec<_>, _>>() {
+            Ok(numbers) => Raw::Numbers(numbers),
+            Err(_) => Raw::Texts(texts),
+        })
+        .collect();
+    Ok((names, columns))
+}
+
+/// The same as it is written.
+pub(crate) fn read_texts(path: &Path, header: bool) -> Result<(Vec<String>, Vec<Vec<String>>)> {
     let file = File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
     let stream: Box<dyn Read> = if path.extension().is_some_and(|extension| extension == "gz") {
         Box::new(MultiGzDecoder::new(BufReader::new(file)))
@@ -254,12 +372,30 @@ fn read_csv(path: &Path, header: bool) -> Result<(Vec<String>, Vec<Raw>)> {
     if names.is_empty() {
         names = (1..=texts.len()).map(|position| position.to_string()).collect();
     }
-    let columns = texts
-        .into_iter()
-        .map(|texts| match texts.iter().map(|text| text.parse::<f64>()).collect::<Result<Vec<_>, _>>() {
-            Ok(numbers) => Raw::Numbers(numbers),
-            Err(_) => Raw::Texts(texts),
-        })
-        .collect();
-    Ok((names, columns))
+    Ok((names, texts))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Levels that are all with one party are one column; levels that are not are columns of their own.
+    #[test]
+    fn levels_of_a_column_stay_together_where_they_can() {
+        let texts: Vec<String> = ["a", "b", "c", "a"].map(str::to_owned).to_vec();
+        let mut encoded = encode(0, &Raw::Texts(texts));
+        encoded.push(number(vec![10.0, 30.0, 20.0, 10.0]));
+        encoded.push(number(vec![5.0, 5.0, 7.0, 7.0]));
+        let columns: Vec<&Encoded> = encoded.iter().collect();
+        let dealt = |sizes: &[usize]| {
+            let rows = [3, 1, 2];
+            let dataset = Dataset::of_columns("mine".to_owned(), &columns, &rows, sizes.to_vec());
+            let layouts = dataset.holdings(&[0, 1, 2]).layouts();
+            layouts.iter().map(|layout| (layout.width(), layout.effective_width())).collect::<Vec<_>>()
+        };
+        assert_eq!(dealt(&[3, 2]), [(3, 2), (2, 2)]);
+        assert_eq!(dealt(&[2, 3]), [(2, 2), (3, 3)]);
+        assert_eq!(encoded[4].kind, Kind::TwoLevels);
+        assert_eq!(encoded[3].values, [0.0, 1.0, 0.5, 0.0]);
+    }
 }

@@ -1,10 +1,50 @@
 //! The registry of methods: what the experiments compare. A new method is one entry.
 
-use anyhow::Result;
-use potluck_core::learn::{Ridge, Solution};
+use anyhow::{Result, bail};
+use potluck_core::learn::{Level, Moments, Ridge, Solution};
 use potluck_core::mixing::Mixing;
 
-use crate::table::{Cell, Privacy};
+use crate::table::{Cell, Privacy, Table};
+
+/// What a method learned, in the units of the table's encoded rows.
+pub(crate) struct Fitted {
+    /// One a feature.
+    pub(crate) weights: Vec<f64>,
+    /// Of the moment matrix, for methods that invert it.
+    pub(crate) eigenvalues: Vec<f64>,
+    intercept: f64,
+    /// When predicting, each feature is clamped to its range.
+    inputs: Vec<[f64; 2]>,
+    /// Predictions are clamped to this.
+    output: [f64; 2],
+}
+
+impl Fitted {
+    /// Weights without an intercept, as in the paper: only predictions are clamped, to [−1, 1].
+    fn through_origin(solution: Solution) -> Self {
+        let inputs = vec![[f64::NEG_INFINITY, f64::INFINITY]; solution.weights.len()];
+        let Solution { weights, eigenvalues } = solution;
+        Self { weights, eigenvalues, intercept: 0.0, inputs, output: [-1.0, 1.0] }
+    }
+
+    /// The prediction for a row, whose last value, the label, is not looked at.
+    pub(crate) fn predict(&self, row: &[f64]) -> f64 {
+        let terms = self.weights.iter().zip(&self.inputs).zip(row);
+        let sum: f64 = terms.map(|((weight, [low, high]), value)| weight * value.clamp(*low, *high)).sum();
+        (self.intercept + sum).clamp(self.output[0], self.output[1])
+    }
+
+    /// Mean squared error on the rows of a table.
+    pub(crate) fn loss(&self, test: &Table) -> f64 {
+        let mut row = Vec::new();
+        let squares = (0..test.n()).map(|index| {
+            row.clear();
+            row.extend(test.row(index));
+            (self.predict(&row) - row[test.label()]).powi(2)
+        });
+        squares.sum::<f64>() / test.n() as f64
+    }
+}
 
 /// A way to learn a regression from what parties may publish.
 pub(crate) trait Method: Sync + Send {
@@ -12,7 +52,7 @@ pub(crate) trait Method: Sync + Send {
     fn name(&self) -> String;
 
     /// Weights of all features for the label, in encoded units.
-    fn fit(&self, cell: &Cell<'_>, privacy: Privacy, ridge: Ridge) -> Result<Solution>;
+    fn fit(&self, cell: &Cell<'_>, privacy: Privacy, ridge: Ridge) -> Result<Fitted>;
 
     /// How many rows of the Bernoulli matrix it needs for n subjects.
     fn bernoulli_rows(&self, _n: usize, _privacy: Privacy) -> Result<u64> {
@@ -54,8 +94,10 @@ impl Method for Ols {
         "OLS".to_owned()
     }
 
-    fn fit(&self, cell: &Cell<'_>, _: Privacy, ridge: Ridge) -> Result<Solution> {
-        Ok(cell.plain_moments()?.ols(cell.table().label(), &cell.table().features(), ridge)?)
+    fn fit(&self, cell: &Cell<'_>, _: Privacy, ridge: Ridge) -> Result<Fitted> {
+        let table = cell.table();
+        let solution = cell.plain_moments()?.ols(table.label(), &table.features(), ridge)?;
+        Ok(Fitted::through_origin(solution))
     }
 
     fn is_private(&self) -> bool {
@@ -71,8 +113,10 @@ impl Method for Bgm {
         "BGM".to_owned()
     }
 
-    fn fit(&self, cell: &Cell<'_>, privacy: Privacy, ridge: Ridge) -> Result<Solution> {
-        Ok(cell.noisy_row_moments(privacy)?.ols(cell.table().label(), &cell.table().features(), ridge)?)
+    fn fit(&self, cell: &Cell<'_>, privacy: Privacy, ridge: Ridge) -> Result<Fitted> {
+        let table = cell.table();
+        let solution = cell.noisy_row_moments(privacy)?.ols(table.label(), &table.features(), ridge)?;
+        Ok(Fitted::through_origin(solution))
     }
 }
 
@@ -84,12 +128,10 @@ impl Method for Dgm {
         "DGM".to_owned()
     }
 
-    fn fit(&self, cell: &Cell<'_>, privacy: Privacy, ridge: Ridge) -> Result<Solution> {
-        Ok(cell.noisy_row_moments(privacy)?.debiased(
-            cell.table().label(),
-            &cell.table().features(),
-            ridge,
-        )?)
+    fn fit(&self, cell: &Cell<'_>, privacy: Privacy, ridge: Ridge) -> Result<Fitted> {
+        let table = cell.table();
+        let solution = cell.noisy_row_moments(privacy)?.debiased(table.label(), &table.features(), ridge)?;
+        Ok(Fitted::through_origin(solution))
     }
 }
 
@@ -111,15 +153,115 @@ impl Method for Rmgm {
         }
     }
 
-    fn fit(&self, cell: &Cell<'_>, privacy: Privacy, ridge: Ridge) -> Result<Solution> {
+    fn fit(&self, cell: &Cell<'_>, privacy: Privacy, ridge: Ridge) -> Result<Fitted> {
         let k = self.rows.count(cell.table().n(), privacy)?;
         let moments = cell.mixed_moments(Some(privacy), self.mixing, k)?;
-        Ok(moments.ols(cell.table().label(), &cell.table().features(), ridge)?)
+        let solution = moments.ols(cell.table().label(), &cell.table().features(), ridge)?;
+        Ok(Fitted::through_origin(solution))
     }
 
     fn bernoulli_rows(&self, n: usize, privacy: Privacy) -> Result<u64> {
         if self.mixing == Mixing::Bernoulli { self.rows.count(n, privacy) } else { Ok(0) }
     }
+}
+
+/// Standardised columns, mixed rows and local moments; then the posterior learner. No ridge.
+struct Calibrated;
+
+impl Method for Calibrated {
+    fn name(&self) -> String {
+        "calibrated".to_owned()
+    }
+
+    fn fit(&self, cell: &Cell<'_>, privacy: Privacy, _: Ridge) -> Result<Fitted> {
+        let dataset = cell.calibrated(privacy)?;
+        let model = dataset.fit(cell.table().label(), Level::default())?;
+        // The label is last, so positions of features are places in a row.
+        let width = dataset.width() - 1;
+        let mut fitted = Fitted {
+            weights: vec![0.0; width],
+            eigenvalues: Vec::new(),
+            intercept: model.intercept,
+            inputs: vec![[f64::NEG_INFINITY, f64::INFINITY]; width],
+            output: model.output,
+        };
+        for (at, &feature) in model.features.iter().enumerate() {
+            fitted.weights[feature] = model.slopes[at];
+            fitted.inputs[feature] = model.inputs[at];
+        }
+        Ok(fitted)
+    }
+}
+
+/// The label's mean as the calibrated release has it: what any fit should improve on.
+struct ReleasedMean;
+
+impl Method for ReleasedMean {
+    fn name(&self) -> String {
+        "released mean".to_owned()
+    }
+
+    fn fit(&self, cell: &Cell<'_>, privacy: Privacy, _: Ridge) -> Result<Fitted> {
+        let dataset = cell.calibrated(privacy)?;
+        let width = dataset.width() - 1;
+        Ok(Fitted {
+            weights: vec![0.0; width],
+            eigenvalues: Vec::new(),
+            intercept: dataset.centre(cell.table().label()),
+            inputs: vec![[0.0, 0.0]; width],
+            output: [f64::NEG_INFINITY, f64::INFINITY],
+        })
+    }
+}
+
+/// Least squares with an intercept on the data itself.
+struct OlsWithIntercept;
+
+impl Method for OlsWithIntercept {
+    fn name(&self) -> String {
+        "OLS with intercept".to_owned()
+    }
+
+    fn fit(&self, cell: &Cell<'_>, _: Privacy, _: Ridge) -> Result<Fitted> {
+        // Enough to choose among weights that predict alike where columns depend on each other.
+        const RIDGE: f64 = 1e-9;
+        let table = cell.table();
+        let (means, covariance) = cell.plain_covariance();
+        let scale = |j: usize| covariance[(j, j)].sqrt().max(f64::MIN_POSITIVE);
+        let correlations =
+            Moments::new(vec![0.0; means.len()], |i, j| covariance[(i, j)] / scale(i) / scale(j))?;
+        let features = table.features();
+        let solution = correlations.ols(table.label(), &features, Ridge::new(RIDGE)?)?;
+        let to_units = |(weight, j): (&f64, &usize)| weight * scale(table.label()) / scale(*j);
+        let weights: Vec<f64> = solution.weights.iter().zip(&features).map(to_units).collect();
+        let at_means: f64 = weights.iter().zip(&means).map(|(weight, mean)| weight * mean).sum();
+        Ok(Fitted {
+            intercept: means[table.label()] - at_means,
+            eigenvalues: solution.eigenvalues,
+            inputs: vec![[f64::NEG_INFINITY, f64::INFINITY]; weights.len()],
+            output: [-1.0, 1.0],
+            weights,
+        })
+    }
+
+    fn is_private(&self) -> bool {
+        false
+    }
+}
+
+/// potluck's own method.
+pub(crate) fn calibrated() -> Box<dyn Method> {
+    Box::new(Calibrated)
+}
+
+/// What potluck's own method is held against: the mean it releases.
+pub(crate) fn released_mean() -> Box<dyn Method> {
+    Box::new(ReleasedMean)
+}
+
+/// What potluck's own method would find without privacy.
+pub(crate) fn ols_with_intercept() -> Box<dyn Method> {
+    Box::new(OlsWithIntercept)
 }
 
 /// The paper's RMGM with this mixing and number of rows.
@@ -140,7 +282,25 @@ pub(crate) fn registry() -> Vec<Box<dyn Method>> {
             methods.push(rmgm(mixing, Rows::Rule(factor)));
         }
     }
+    methods.push(calibrated());
     methods
+}
+
+/// Keeps the entries whose name starts with one of `wanted`, whatever the case; all if none is wanted.
+pub(crate) fn select<T>(
+    entries: Vec<T>,
+    wanted: Option<&[String]>,
+    name: impl Fn(&T) -> String,
+) -> Result<Vec<T>> {
+    let Some(wanted) = wanted else { return Ok(entries) };
+    let starts = |entry: &T, prefix: &String| name(entry).to_lowercase().starts_with(&prefix.to_lowercase());
+    for prefix in wanted {
+        if !entries.iter().any(|entry| starts(entry, prefix)) {
+            let names: Vec<String> = entries.iter().map(&name).collect();
+            bail!("nothing is called {prefix:?}; there are {}", names.join(", "));
+        }
+    }
+    Ok(entries.into_iter().filter(|entry| wanted.iter().any(|prefix| starts(entry, prefix))).collect())
 }
 
 /// The largest Bernoulli matrix that any of the methods needs.

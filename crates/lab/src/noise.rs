@@ -1,6 +1,6 @@
 //! Noise for experiments: the exact sampler, or a fast floating-point stand-in behind the same trait.
 
-use potluck_core::noise::{NOISED_SUM_LIMIT, Sigma, add_noise};
+use potluck_core::noise::{Sigma, add_noise};
 use rand_chacha::ChaCha20Rng;
 use rand_core::SeedableRng;
 use rand_distr::{Distribution, StandardNormal};
@@ -8,9 +8,9 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::seeds::Seed;
 
-/// Adds round(σ·g) to integer sums.
+/// Adds round(σ·g) to integer sums and clamps them to ± a limit.
 pub(crate) trait Noise {
-    fn add(&mut self, sums: &mut [i64], sigma: Sigma);
+    fn add(&mut self, sums: &mut [i64], sigma: Sigma, limit: i64);
 }
 
 /// Which sampler an experiment uses.
@@ -20,6 +20,8 @@ pub(crate) enum NoiseKind {
     Fast,
     /// The sampler that releases use.
     Exact,
+    /// None: shows what clipping does on its own.
+    Off,
 }
 
 impl NoiseKind {
@@ -27,6 +29,7 @@ impl NoiseKind {
         match self {
             Self::Fast => Box::new(Fast(Xoshiro256PlusPlus::from_seed(seed.bytes()))),
             Self::Exact => Box::new(Exact(ChaCha20Rng::from_seed(seed.bytes()))),
+            Self::Off => Box::new(Off),
         }
     }
 }
@@ -34,11 +37,11 @@ impl NoiseKind {
 struct Fast(Xoshiro256PlusPlus);
 
 impl Noise for Fast {
-    fn add(&mut self, sums: &mut [i64], sigma: Sigma) {
+    fn add(&mut self, sums: &mut [i64], sigma: Sigma, limit: i64) {
         let sigma = sigma.get() as f64;
         for sum in sums {
             let g: f64 = StandardNormal.sample(&mut self.0);
-            *sum += (sigma * g).round() as i64;
+            *sum = sum.saturating_add((sigma * g).round() as i64).clamp(-limit, limit);
         }
     }
 }
@@ -46,7 +49,13 @@ impl Noise for Fast {
 struct Exact(ChaCha20Rng);
 
 impl Noise for Exact {
-    fn add(&mut self, sums: &mut [i64], sigma: Sigma) {
-        add_noise(sums, sigma, NOISED_SUM_LIMIT, &mut self.0);
+    fn add(&mut self, sums: &mut [i64], sigma: Sigma, limit: i64) {
+        add_noise(sums, sigma, limit, &mut self.0);
     }
+}
+
+struct Off;
+
+impl Noise for Off {
+    fn add(&mut self, _: &mut [i64], _: Sigma, _: i64) {}
 }

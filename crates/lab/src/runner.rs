@@ -11,8 +11,8 @@ use std::time::Duration;
 use anyhow::{Context, Result, anyhow};
 use indicatif::{ProgressBar, ProgressStyle};
 use rayon::prelude::*;
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
@@ -137,6 +137,22 @@ pub(crate) fn write_json(path: &Path, experiment: &str, results: &Value) -> Resu
         "results": results,
     });
     write(path, &(serde_json::to_string(&value)? + "\n"))
+}
+
+/// The results of an earlier run, as [`write_json`] wrote them, and what made them; none without a file.
+pub(crate) fn earlier_results<T: DeserializeOwned>(path: Option<&Path>) -> Result<(Vec<T>, String)> {
+    #[derive(Deserialize)]
+    struct Earlier<T> {
+        command: String,
+        commit: Option<String>,
+        results: Vec<T>,
+    }
+    let Some(path) = path else { return Ok((Vec::new(), String::new())) };
+    let text = fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let earlier: Earlier<T> = serde_json::from_str(&text)
+        .with_context(|| format!("{} is not the JSON of this experiment", path.display()))?;
+    let source = format!("{}, commit {}", earlier.command, earlier.commit.as_deref().unwrap_or("unknown"));
+    Ok((earlier.results, source))
 }
 
 /// Writes a result file, making its folder.

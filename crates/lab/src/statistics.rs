@@ -21,12 +21,22 @@ pub(crate) fn quantile(values: &[f64], q: f64) -> f64 {
     low + (high - low) * at.fract()
 }
 
-/// Wilson's interval for a proportion at 99%.
-pub(crate) fn binomial_interval(successes: usize, trials: usize) -> (f64, f64) {
-    const Z: f64 = 2.575_829_303_548_9;
+/// How sure an interval is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Confidence {
+    P95,
+    P99,
+}
+
+/// Wilson's interval for a proportion.
+pub(crate) fn binomial_interval(successes: usize, trials: usize, confidence: Confidence) -> (f64, f64) {
+    let z: f64 = match confidence {
+        Confidence::P95 => 1.959_963_984_540_1,
+        Confidence::P99 => 2.575_829_303_548_9,
+    };
     let (n, p) = (trials as f64, successes as f64 / trials as f64);
-    let centre = (p + Z * Z / (2.0 * n)) / (1.0 + Z * Z / n);
-    let half = Z / (1.0 + Z * Z / n) * (p * (1.0 - p) / n + Z * Z / (4.0 * n * n)).sqrt();
+    let centre = (p + z * z / (2.0 * n)) / (1.0 + z * z / n);
+    let half = z / (1.0 + z * z / n) * (p * (1.0 - p) / n + z * z / (4.0 * n * n)).sqrt();
     ((centre - half).max(0.0), (centre + half).min(1.0))
 }
 
@@ -64,10 +74,12 @@ mod tests {
 
     #[test]
     fn wilson_intervals() {
-        let (low, high) = binomial_interval(0, 100);
+        let (low, high) = binomial_interval(0, 100, Confidence::P99);
         assert!(low.abs() < 1e-12 && (high - 0.0622).abs() < 1e-3);
-        let (low, high) = binomial_interval(500, 1000);
+        let (low, high) = binomial_interval(500, 1000, Confidence::P99);
         assert!((low - 0.4595).abs() < 1e-3 && (high - 0.5405).abs() < 1e-3);
+        let (low, high) = binomial_interval(475, 500, Confidence::P95);
+        assert!((low - 0.9272).abs() < 1e-3 && (high - 0.9659).abs() < 1e-3);
     }
 
     #[test]

@@ -4,6 +4,7 @@ use potluck_core::encoding::Bounds;
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
+use crate::holdings::{Column, Holdings};
 use crate::seeds::Seed;
 use crate::table::Table;
 
@@ -34,19 +35,31 @@ pub(crate) fn table_with(
     let weights: Vec<f64> = (0..FEATURES).map(|_| uniform(&mut rng) / FEATURES as f64).collect();
     let bounds = Bounds::new(-1.0, 1.0).expect("−1 is below 1");
     let mut rows = Vec::with_capacity(n * (FEATURES + 1));
+    let mut columns: Vec<Vec<f64>> = (0..=FEATURES).map(|_| Vec::with_capacity(n)).collect();
     for _ in 0..n {
         let mut label = 0.0;
-        for weight in &weights {
+        for (weight, column) in weights.iter().zip(&mut columns) {
             let value = feature(&mut rng);
             label += weight * value;
             rows.push(bounds.encode(value));
+            column.push(value);
         }
         if residual > 0.0 {
             label += residual * feature(&mut rng);
         }
         rows.push(bounds.encode(label));
+        columns[FEATURES].push(label);
     }
-    (Table::new(FEATURES + 1, rows, LARGEST_PARTY), weights)
+    let mut columns = columns.into_iter().map(|values| Column::Numbers { bounds, values });
+    let mut parties: Vec<Vec<Column>> = Vec::new();
+    loop {
+        let party: Vec<Column> = columns.by_ref().take(LARGEST_PARTY).collect();
+        if party.is_empty() {
+            break;
+        }
+        parties.push(party);
+    }
+    (Table::new(FEATURES + 1, rows, LARGEST_PARTY, Holdings::new(n, parties)), weights)
 }
 
 /// ‖ŵ − w*‖.

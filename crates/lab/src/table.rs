@@ -1,7 +1,8 @@
-//! A table as the parties would encode it, in memory.
+//! A table as the parties hold it and as they would encode it, in memory.
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
+use std::rc::Rc;
 
 use anyhow::Result;
 use faer::Mat;
@@ -9,26 +10,30 @@ use potluck_core::accounting::{Delta, Epsilon, Mu, Share, sigma_for};
 use potluck_core::encoding::Q;
 use potluck_core::learn::Moments;
 use potluck_core::mixing::{Mixing, MixingKey, SubjectDigest, add_bernoulli, add_sparse};
-use potluck_core::noise::Sigma;
+use potluck_core::noise::{NOISED_SUM_LIMIT, Sigma};
 
+use crate::calibrated::{PublicDataset, Release};
+use crate::holdings::Holdings;
 use crate::noise::NoiseKind;
 use crate::seeds::Seed;
 
 /// Rows worked on at a time: they stay in cache.
 const BLOCK: usize = 4096;
 
-/// Encoded rows of all parties side by side; the label is the last column.
+/// Rows of all parties side by side, as the paper's methods encode them; the label is the last column.
 pub(crate) struct Table {
     width: usize,
     rows: Vec<i32>,
     /// The largest number of columns of any party.
     largest_party: usize,
+    /// The same columns, in the same order and units, as the parties hold them.
+    holdings: Holdings,
 }
 
 impl Table {
-    pub(crate) fn new(width: usize, rows: Vec<i32>, largest_party: usize) -> Self {
-        assert_eq!(rows.len() % width, 0, "whole rows");
-        Self { width, rows, largest_party }
+    pub(crate) fn new(width: usize, rows: Vec<i32>, largest_party: usize, holdings: Holdings) -> Self {
+        assert_eq!(rows.len(), width * holdings.rows(), "whole rows");
+        Self { width, rows, largest_party, holdings }
     }
 
     pub(crate) fn n(&self) -> usize {
@@ -49,6 +54,17 @@ impl Table {
     }
 }
 
+impl Table {
+    /// Mean squared error on test rows of predicting the mean of these rows.
+    pub(crate) fn mean_loss(&self, test: &Self) -> f64 {
+        let label = |table: &Self, row: usize| {
+            f64::from(table.rows[row * table.width + table.label()]) / f64::from(Q)
+        };
+        let centre = (0..self.n()).map(|row| label(self, row)).sum::<f64>() / self.n() as f64;
+        (0..test.n()).map(|row| (label(test, row) - centre).powi(2)).sum::<f64>() / test.n() as f64
+    }
+}
+
 /// The privacy of each party's release.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Privacy {
@@ -60,6 +76,11 @@ impl Privacy {
     /// μ by the paper's classical calibration; σ(ε, δ) of the paper is 1/μ.
     pub(crate) fn classical(self) -> Result<Mu> {
         Ok(Mu::classical(Epsilon::new(self.epsilon)?, Delta::new(self.delta)?)?)
+    }
+
+    /// The largest μ with this guarantee.
+    pub(crate) fn analytic(self) -> Result<Mu> {
+        Ok(Mu::analytic(Epsilon::new(self.epsilon)?, Delta::new(self.delta)?)?)
     }
 }
 
@@ -73,6 +94,7 @@ pub(crate) struct Cell<'a> {
     subjects: OnceCell<Vec<SubjectDigest>>,
     bernoulli: OnceCell<Vec<i64>>,
     noisy_rows: RefCell<HashMap<u64, Moments>>,
+    calibrated: RefCell<HashMap<u64, Rc<PublicDataset>>>,
 }
 
 impl<'a> Cell<'a> {
@@ -85,6 +107,7 @@ impl<'a> Cell<'a> {
             subjects: OnceCell::new(),
             bernoulli: OnceCell::new(),
             noisy_rows: RefCell::default(),
+            calibrated: RefCell::default(),
         }
     }
 
@@ -101,10 +124,20 @@ impl<'a> Cell<'a> {
     }
 
     fn subjects(&self) -> &[SubjectDigest] {
-        self.subjects.get_or_init(|| {
-            let key = MixingKey::new(self.seed.of("mixing key").bytes());
-            (0..self.table.n()).map(|id| key.subject(id.to_string().as_bytes())).collect()
-        })
+        self.subjects.get_or_init(|| subject_digests(self.table.n(), self.seed))
+    }
+
+    /// The calibrated release of every party, at the same (ε, δ) a party.
+    pub(crate) fn calibrated(&self, privacy: Privacy) -> Result<Rc<PublicDataset>> {
+        let key = privacy.epsilon.to_bits();
+        if let Some(dataset) = self.calibrated.borrow().get(&key) {
+            return Ok(Rc::clone(dataset));
+        }
+        let release = Release { mu: privacy.analytic()?, noise: self.noise, k: None };
+        let seed = self.seed.of(&privacy.epsilon.to_string());
+        let dataset = Rc::new(release.run(&self.table.holdings, self.subjects(), seed)?);
+        self.calibrated.borrow_mut().insert(key, Rc::clone(&dataset));
+        Ok(dataset)
     }
 
     /// Exact sums of the Bernoulli mixing; the first k rows of one matrix serve every k.
@@ -126,6 +159,25 @@ impl<'a> Cell<'a> {
         })
     }
 
+    /// Means and covariances of the table itself.
+    pub(crate) fn plain_covariance(&self) -> (Vec<f64>, Mat<f64>) {
+        let (n, width) = (self.table.n(), self.table.width);
+        let mut means = vec![0.0; width];
+        for index in 0..n {
+            means.iter_mut().zip(self.table.row(index)).for_each(|(mean, value)| *mean += value / n as f64);
+        }
+        let mut covariance = Mat::<f64>::zeros(width, width);
+        for first in (0..n).step_by(BLOCK) {
+            let block = &self.table.rows[first * width..(first + BLOCK).min(n) * width];
+            let z = Mat::from_fn(block.len() / width, width, |i, j| {
+                f64::from(block[i * width + j]) / f64::from(Q) - means[j]
+            });
+            covariance += z.transpose() * &z;
+        }
+        covariance *= 1.0 / n as f64;
+        (means, covariance)
+    }
+
     /// Second moments of all rows with noise: what DGM and BGM learn from.
     pub(crate) fn noisy_row_moments(&self, privacy: Privacy) -> Result<Moments> {
         let key = privacy.epsilon.to_bits();
@@ -137,7 +189,7 @@ impl<'a> Cell<'a> {
         let moments = self.moments(self.table.n(), f64::from(Q), variance(sigma), |first, block| {
             let start = first * self.table.width;
             block.iter_mut().zip(&self.table.rows[start..]).for_each(|(z, &q)| *z = i64::from(q));
-            noise.add(block, sigma);
+            noise.add(block, sigma, NOISED_SUM_LIMIT);
         })?;
         self.noisy_rows.borrow_mut().insert(key, moments.clone());
         Ok(moments)
@@ -160,7 +212,7 @@ impl<'a> Cell<'a> {
         if let Some(privacy) = privacy {
             let sigma = self.sigma(privacy, weight)?;
             let purpose = format!("{mixing:?} {k} {}", privacy.epsilon);
-            self.noise.start(self.seed.of(&purpose)).add(&mut sums, sigma);
+            self.noise.start(self.seed.of(&purpose)).add(&mut sums, sigma, NOISED_SUM_LIMIT);
             noise_variance = variance(sigma);
         }
         let scale = f64::from(Q) * (weight as f64).sqrt();
@@ -191,6 +243,12 @@ impl<'a> Cell<'a> {
         let noise = noise_variance / (scale * scale) * k as f64 / n;
         Ok(Moments::new(vec![noise; width], |i, j| gram[(i, j)] / n)?)
     }
+}
+
+/// What stands for subjects 0, 1, … under a mixing key of the seed's own.
+pub(crate) fn subject_digests(n: usize, seed: Seed) -> Vec<SubjectDigest> {
+    let key = MixingKey::new(seed.of("mixing key").bytes());
+    (0..n).map(|id| key.subject(id.to_string().as_bytes())).collect()
 }
 
 /// Variance of rounded noise.

@@ -45,12 +45,100 @@ fn convergence_orders_the_methods_as_theory_does() {
         assert!(distance(n, rmgm) < distance(n, "BGM"), "{rmgm}");
         assert!(distance(n, "BGM") < distance(n, "DGM"), "{rmgm}");
         assert!(distance(n, rmgm) < distance(10_000, rmgm), "{rmgm} does not converge");
+        // Knowing the noise, and standardising first, is worth several times the data.
+        assert!(distance(n, "OLS") < distance(n, "calibrated"), "{rmgm}");
+        assert!(distance(n, "calibrated") < 0.3 * distance(n, rmgm), "{rmgm}");
+        assert!(distance(10_000, "calibrated") < distance(10_000, rmgm), "{rmgm}");
     }
     // BGM does not converge: it predicts about zero at every n.
     assert!((distance(n, "BGM") - distance(10_000, "BGM")).abs() < 0.1);
     for file in ["results/convergence.csv", "results/convergence.svg", "results/convergence.md"] {
         assert!(folder.path().join(file).exists(), "{file}");
     }
+}
+
+/// One method alone is the same as among others, and the others can be taken from an earlier run.
+#[test]
+fn one_method_joins_those_of_an_earlier_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let arguments = ["convergence", "--sizes", "3000", "--seeds", "2"];
+    let all = lab(folder.path(), &arguments);
+    fs::copy(folder.path().join("results.json"), folder.path().join("earlier.json")).unwrap();
+    let more = ["--methods", "calibrated", "--earlier", "earlier.json"];
+    let joined = lab(folder.path(), &[&arguments[..], &more].concat());
+    assert_eq!(joined.len(), all.len());
+    for result in &joined {
+        let same = all
+            .iter()
+            .find(|other| other["method"] == result["method"] && other["epsilon"] == result["epsilon"]);
+        assert_eq!(same.unwrap()["distances"], result["distances"]);
+        assert_eq!(result["from"].is_null(), result["method"] == "calibrated");
+    }
+}
+
+#[test]
+fn intervals_of_the_calibrated_method_hold_the_truth() {
+    let folder = tempfile::tempdir().unwrap();
+    let results = lab(folder.path(), &["coverage", "--quick"]);
+    assert_eq!(results.len(), 4 * 2 * 2, "data, placements, ε");
+    let (mut covered, mut trials) = (0.0, 0.0);
+    for result in &results {
+        let of_seeds = numbers(&result["covered"]);
+        covered += of_seeds.iter().sum::<f64>();
+        trials += of_seeds.len() as f64 * result["coefficients"].as_f64().unwrap();
+        assert!(result["half_width"].as_f64().unwrap() > 0.0);
+    }
+    assert!(covered / trials > 0.88, "{covered} of {trials}");
+    let table = fs::read_to_string(folder.path().join("results/coverage.md")).unwrap();
+    assert!(table.contains("| rare | with features | 10000 | 0.3 | 10 |"), "{table}");
+    assert!(folder.path().join("results/coverage.svg").exists());
+    // One cell alone is the same as among others, whatever the threads.
+    let cell = ["coverage", "--quick", "--kinds", "strong", "--epsilons", "1", "--threads", "3"];
+    let alone = lab(folder.path(), &cell);
+    assert_eq!(alone.len(), 2);
+    assert!(alone.iter().all(|cell| results.contains(cell)));
+}
+
+#[test]
+fn clipping_bias_is_told_apart_from_noise() {
+    let folder = tempfile::tempdir().unwrap();
+    let results = lab(folder.path(), &["bias", "--quick", "--epsilons", "1"]);
+    assert_eq!(results.len(), 5 * 2, "data and n");
+    for result in &results {
+        let bias = mean(&numbers(&result["noiseless"]));
+        assert!(
+            bias.abs() < 0.5 || result["data"] == "rare label, its party",
+            "{bias} in {}",
+            result["data"]
+        );
+    }
+    assert!(folder.path().join("results/bias.svg").exists());
+    assert!(folder.path().join("results/bias.md").exists());
+}
+
+/// Any table will do: numbers, levels, a running number, text, gaps.
+#[test]
+fn robustness_deals_with_any_table() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut table = "id,a,b,group,flag,note,constant\n".to_owned();
+    for i in 0..3000_u64 {
+        let (a, group) = (i * 7919 % 1000, ["x", "y", "z"][i as usize % 3]);
+        let b = if i == 17 { String::new() } else { (3 * a + i * 31 % 700).to_string() };
+        let flag = ["no", "yes"][usize::from(a > 800)];
+        table.push_str(&format!("{i},{a},{b},{group},{flag},text {i},5\n"));
+    }
+    fs::create_dir(folder.path().join("tables")).unwrap();
+    fs::write(folder.path().join("tables/mine.csv"), table).unwrap();
+    fs::write(folder.path().join("tables/notes.txt"), "not a table").unwrap();
+    let results = lab(folder.path(), &["robustness", "--quick", "--data-dir", "tables"]);
+    assert_eq!(results.len(), 2 * 3, "bounds and ε");
+    for result in &results {
+        let (calibrated, rmgm) = (mean(&numbers(&result["calibrated"])), mean(&numbers(&result["rmgm"])));
+        assert!(mean(&numbers(&result["ols"])) < calibrated, "{result}");
+        assert!(calibrated < rmgm, "{result}");
+    }
+    let text = fs::read_to_string(folder.path().join("results/robustness.md")).unwrap();
+    assert!(text.contains("| mine | 2999 × 4 | 10× loose | 0.1 |"), "{text}");
 }
 
 #[test]
@@ -108,6 +196,7 @@ fn real_data_takes_a_described_table() {
     assert!(loss("OLS") < 1e-3 && loss("OLS") < loss("BGM"));
     assert!(loss("OLS") < loss("RMGM k=300") && loss("OLS") < loss("RMGM sparse k=300"));
     assert!(loss("OLS") < loss("training mean"));
+    assert!(loss("calibrated") < loss("RMGM k=300"));
     let table = fs::read_to_string(folder.path().join("results/real-data.md")).unwrap();
     assert!(table.contains("**Mine**: 4000 rows (n = 3200 for training), 5 features, 3 parties"), "{table}");
 }

@@ -4,15 +4,16 @@ use std::fmt::Write as _;
 
 use anyhow::Result;
 use potluck_core::learn::Ridge;
+use serde::Deserialize;
 use serde_json::json;
 
 use super::{DELTA, SYNTHETIC_RIDGE};
 use crate::args::{Common, Convergence};
 use crate::figure::{Panel, Scale, Series, grid};
-use crate::methods::{Method, largest_bernoulli, registry};
-use crate::runner::{Task, run as run_tasks, write, write_json};
+use crate::methods::{Method, largest_bernoulli, registry, select};
+use crate::runner::{Task, earlier_results, run as run_tasks, write, write_json};
 use crate::seeds::Seed;
-use crate::statistics::{binomial_interval, mean, standard_error};
+use crate::statistics::{Confidence, binomial_interval, mean, standard_error};
 use crate::synthetic::{distance, table};
 use crate::table::{Cell, Privacy};
 
@@ -35,11 +36,15 @@ const PUBLISHED: [(f64, f64, [f64; 6]); 6] = [
 ];
 
 /// Distances of one method at one n and ε, one a seed.
+#[derive(Deserialize)]
 struct Outcome {
     n: usize,
     epsilon: f64,
     method: String,
     distances: Vec<f64>,
+    /// The earlier run that it comes from; none if this one.
+    #[serde(default)]
+    from: Option<String>,
 }
 
 impl Outcome {
@@ -71,6 +76,11 @@ impl Setup {
         Self { sizes, epsilons, seeds, seeds_above: arguments.seeds_above.unwrap_or(seeds) }
     }
 
+    fn covers(&self, outcome: &Outcome) -> bool {
+        let same = |epsilon: &f64| (epsilon - outcome.epsilon).abs() < 1e-12;
+        self.sizes.contains(&outcome.n) && self.epsilons.iter().any(same)
+    }
+
     fn seeds_at(&self, n: usize) -> usize {
         if n > 300_000 { self.seeds_above } else { self.seeds }
     }
@@ -78,14 +88,16 @@ impl Setup {
 
 pub(crate) fn run(arguments: &Convergence, common: &Common) -> Result<()> {
     let setup = Setup::new(arguments, common);
-    let methods = registry();
+    let selection = &arguments.selection;
+    let methods = select(registry(), selection.methods.as_deref(), |method| method.name())?;
+    let names: Vec<String> = methods.iter().map(|method| method.name()).collect();
     let privacies: Vec<Privacy> =
         setup.epsilons.iter().map(|&epsilon| Privacy { epsilon, delta: DELTA }).collect();
     let mut tasks = Vec::new();
     for &n in &setup.sizes {
         let rows = largest_bernoulli(&methods, n, &privacies)?;
         for index in 0..setup.seeds_at(n) {
-            let key = format!("n={n} seed={index} epsilons={:?}", setup.epsilons);
+            let key = format!("n={n} seed={index} epsilons={:?} methods={names:?}", setup.epsilons);
             tasks.push(Task { key, cost: n as f64 * (rows as f64 + 300.0), cell: (n, index, rows) });
         }
     }
@@ -107,13 +119,17 @@ pub(crate) fn run(arguments: &Convergence, common: &Common) -> Result<()> {
             .collect()
     })?;
 
-    let mut outcomes = Vec::new();
+    let (mut outcomes, source): (Vec<Outcome>, _) = earlier_results(selection.earlier.as_deref())?;
+    outcomes.retain(|outcome| setup.covers(outcome) && !names.contains(&outcome.method));
+    for outcome in &mut outcomes {
+        outcome.from.get_or_insert_with(|| source.clone());
+    }
     for &n in &setup.sizes {
         for (e, &epsilon) in setup.epsilons.iter().enumerate() {
             for (m, method) in methods.iter().enumerate() {
                 let of_size = tasks.iter().zip(&results).filter(|(task, _)| task.cell.0 == n);
                 let distances = of_size.map(|(_, result)| result[e][m]).collect();
-                outcomes.push(Outcome { n, epsilon, method: method.name(), distances });
+                outcomes.push(Outcome { n, epsilon, method: method.name(), distances, from: None });
             }
         }
     }
@@ -140,9 +156,9 @@ fn report(setup: &Setup, outcomes: &[Outcome], common: &Common) -> Result<()> {
     }
     write(&common.out.join("convergence.csv"), &csv)?;
     write(&common.out.join("convergence.svg"), &figure(setup, outcomes)?)?;
-    let comparison = compare(outcomes);
-    write(&common.out.join("convergence.md"), &comparison)?;
-    print!("{}\n{comparison}", means(setup, outcomes));
+    let text = format!("{}\n{}", compare(outcomes), means(setup, outcomes));
+    write(&common.out.join("convergence.md"), &text)?;
+    print!("{text}");
     if let Some(path) = &common.json {
         let results: Vec<_> = outcomes
             .iter()
@@ -152,6 +168,7 @@ fn report(setup: &Setup, outcomes: &[Outcome], common: &Common) -> Result<()> {
                     "epsilon": outcome.epsilon,
                     "method": outcome.method,
                     "distances": outcome.distances,
+                    "from": outcome.from,
                 })
             })
             .collect();
@@ -162,22 +179,25 @@ fn report(setup: &Setup, outcomes: &[Outcome], common: &Common) -> Result<()> {
 
 /// E‖ŵ−w*‖ of every method.
 fn means(setup: &Setup, outcomes: &[Outcome]) -> String {
-    let mut text = String::new();
-    for &epsilon in &setup.epsilons {
-        let _ = writeln!(text, "E‖ŵ−w*‖ at ε = {epsilon}:");
-        let mut methods: Vec<&str> = Vec::new();
-        for outcome in outcomes {
-            if !methods.contains(&outcome.method.as_str()) {
-                methods.push(&outcome.method);
-            }
+    let mut methods: Vec<&str> = Vec::new();
+    for outcome in outcomes {
+        if !methods.contains(&outcome.method.as_str()) {
+            methods.push(&outcome.method);
         }
-        for method in methods {
-            let cells: Vec<String> = outcomes
-                .iter()
-                .filter(|outcome| (outcome.epsilon - epsilon).abs() < 1e-12 && outcome.method == method)
-                .map(|outcome| format!("{:>11.5}", mean(&outcome.distances)))
-                .collect();
-            let _ = writeln!(text, "  {method:<22}{}", cells.concat());
+    }
+    let sizes: Vec<String> = setup.sizes.iter().map(|n| format!(" n = {n} |")).collect();
+    let mut text =
+        format!("E‖ŵ−w*‖:\n\n| ε | method |{}\n|---|---|{}\n", sizes.concat(), "---|".repeat(sizes.len()));
+    for &epsilon in &setup.epsilons {
+        for method in &methods {
+            let cell = |&n: &usize| {
+                let found = outcomes.iter().find(|outcome| {
+                    outcome.n == n && (outcome.epsilon - epsilon).abs() < 1e-12 && outcome.method == *method
+                });
+                found.map_or(" – |".to_owned(), |outcome| format!(" {:.5} |", mean(&outcome.distances)))
+            };
+            let cells: Vec<String> = setup.sizes.iter().map(cell).collect();
+            let _ = writeln!(text, "| {epsilon} | {method} |{}", cells.concat());
         }
     }
     text
@@ -186,7 +206,7 @@ fn means(setup: &Setup, outcomes: &[Outcome]) -> String {
 /// Our values beside those of the paper's figure.
 fn compare(outcomes: &[Outcome]) -> String {
     let mut text = String::from(
-        "| ε | β | n | seeds | published | ours | 99% interval | agrees |\n|---|---|---|---|---|---|---|---|\n",
+        "P(‖ŵ−w*‖ > β) of RMGM (k = 10√n/σ):\n\n| ε | β | n | seeds | published | ours | 99% interval | agrees |\n|---|---|---|---|---|---|---|---|\n",
     );
     let mut disagreements = 0;
     for (epsilon, beta, values) in PUBLISHED {
@@ -197,7 +217,8 @@ fn compare(outcomes: &[Outcome]) -> String {
                     && outcome.method == PUBLISHED_METHOD
             });
             let Some(outcome) = found else { continue };
-            let (low, high) = binomial_interval(outcome.exceeding(beta), outcome.distances.len());
+            let (low, high) =
+                binomial_interval(outcome.exceeding(beta), outcome.distances.len(), Confidence::P99);
             let agrees = published >= low - READING_ERROR && published <= high + READING_ERROR;
             disagreements += usize::from(!agrees);
             let _ = writeln!(

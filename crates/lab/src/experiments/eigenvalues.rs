@@ -3,14 +3,14 @@
 use std::fmt::Write as _;
 
 use anyhow::Result;
-use potluck_core::learn::{Ridge, Solution};
+use potluck_core::learn::Ridge;
 use serde_json::json;
 
 use super::{DELTA, REAL_RIDGE, SYNTHETIC_RIDGE};
 use crate::args::{Common, Eigenvalues};
 use crate::dataset::Dataset;
 use crate::figure::{Panel, Scale, Series, grid};
-use crate::methods::{largest_bernoulli, registry};
+use crate::methods::{Fitted, largest_bernoulli, registry};
 use crate::runner::{Task, run as run_tasks, write, write_json};
 use crate::seeds::Seed;
 use crate::statistics::quantile;
@@ -22,8 +22,8 @@ const METHODS: [&str; 2] = ["DGM", "RMGM k=10√n/σ"];
 /// One point: smallest absolute eigenvalue and distance.
 type Point = (f64, f64);
 
-fn smallest(solution: &Solution) -> f64 {
-    solution.eigenvalues.iter().fold(f64::INFINITY, |least, value| least.min(value.abs()))
+fn smallest(fitted: &Fitted) -> f64 {
+    fitted.eigenvalues.iter().fold(f64::INFINITY, |least, value| least.min(value.abs()))
 }
 
 /// The points of all methods on one table, measured from `truth` or from what least squares gives.
@@ -46,8 +46,8 @@ fn points(
         .iter()
         .filter_map(|name| chosen(name))
         .map(|method| {
-            let solution = method.fit(&cell, privacy, ridge)?;
-            Ok((smallest(&solution), distance(&solution.weights, truth)))
+            let fitted = method.fit(&cell, privacy, ridge)?;
+            Ok((smallest(&fitted), distance(&fitted.weights, truth)))
         })
         .collect()
 }

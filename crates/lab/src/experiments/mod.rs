@@ -1,11 +1,14 @@
 //! One module an experiment.
 
+pub(crate) mod bias;
 pub(crate) mod convergence;
+pub(crate) mod coverage;
 pub(crate) mod eigenvalues;
 pub(crate) mod mixing;
 pub(crate) mod real_data;
+pub(crate) mod robustness;
 
-/// δ of every experiment of the paper.
+/// δ of every experiment.
 const DELTA: f64 = 1e-5;
 
 /// λ of the synthetic experiments.

@@ -5,16 +5,17 @@ use std::fmt::Write as _;
 use anyhow::{Result, bail};
 use potluck_core::learn::Ridge;
 use potluck_core::mixing::Mixing;
+use serde::Deserialize;
 use serde_json::json;
 
 use super::{DELTA, REAL_RIDGE};
 use crate::args::{Common, RealData};
 use crate::dataset::Dataset;
-use crate::methods::{Method, Rows, largest_bernoulli, rmgm, row_methods};
-use crate::runner::{Task, run as run_tasks, write, write_json};
+use crate::methods::{Method, Rows, calibrated, largest_bernoulli, rmgm, row_methods, select};
+use crate::runner::{Task, earlier_results, run as run_tasks, write, write_json};
 use crate::seeds::Seed;
 use crate::statistics::{mean, standard_error};
-use crate::table::{Cell, Privacy, Table};
+use crate::table::{Cell, Privacy};
 
 const EPSILONS: [f64; 3] = [1.0, 0.3, 0.1];
 /// The paper takes the best of these by test loss, which is not private; so do we, to compare.
@@ -37,24 +38,8 @@ fn registry() -> Vec<Entry> {
         entries.push(Entry { group: "RMGM", method: rmgm(Mixing::Bernoulli, Rows::Fixed(k)) });
         entries.push(Entry { group: "RMGM sparse", method: rmgm(Mixing::Sparse, Rows::Fixed(k)) });
     }
+    entries.push(Entry { group: "calibrated", method: calibrated() });
     entries
-}
-
-/// Mean squared error on test rows; predictions are clamped to [−1, 1], as in the paper.
-fn loss(test: &Table, weights: &[f64]) -> f64 {
-    let squares = (0..test.n()).map(|index| {
-        let row: Vec<f64> = test.row(index).collect();
-        let prediction: f64 = row.iter().zip(weights).map(|(value, weight)| value * weight).sum();
-        (prediction.clamp(-1.0, 1.0) - row[test.label()]).powi(2)
-    });
-    squares.sum::<f64>() / test.n() as f64
-}
-
-/// The loss of predicting the mean of the training rows.
-fn mean_loss(train: &Table, test: &Table) -> f64 {
-    let label = |table: &Table, index: usize| table.row(index).nth(table.label()).unwrap_or(0.0);
-    let centre = (0..train.n()).map(|index| label(train, index)).sum::<f64>() / train.n() as f64;
-    (0..test.n()).map(|index| (label(test, index) - centre).powi(2)).sum::<f64>() / test.n() as f64
 }
 
 fn datasets(arguments: &RealData) -> Result<Vec<Dataset>> {
@@ -82,7 +67,42 @@ struct Losses {
     of_mean: Vec<f64>,
 }
 
+/// One result of an earlier run.
+#[derive(Deserialize)]
+struct Earlier {
+    dataset: String,
+    epsilon: Option<f64>,
+    method: String,
+    losses: Vec<f64>,
+}
+
 impl Losses {
+    /// From the losses of `chosen` to those of all entries; those that were not run come from an earlier run, if any.
+    fn complete(&mut self, entries: &[Entry], chosen: &[Entry], dataset: &str, earlier: &[Earlier]) {
+        for (epsilon, by_entry) in EPSILONS.iter().zip(&mut self.by_entry) {
+            let of_entry = |entry: &Entry| {
+                let name = entry.method.name();
+                if let Some(at) = chosen.iter().position(|candidate| candidate.method.name() == name) {
+                    return by_entry[at].clone();
+                }
+                let same = |result: &&Earlier| {
+                    let epsilons = result.epsilon.is_some_and(|found| (found - epsilon).abs() < 1e-12);
+                    result.dataset == dataset && result.method == name && epsilons
+                };
+                let found = earlier.iter().find(same).map_or_else(Vec::new, |result| result.losses.clone());
+                if !found.is_empty() && found.len() != self.of_mean.len() {
+                    eprintln!(
+                        "{dataset}, {name}: {} earlier repetitions beside {} of this run",
+                        found.len(),
+                        self.of_mean.len()
+                    );
+                }
+                found
+            };
+            *by_entry = entries.iter().map(of_entry).collect();
+        }
+    }
+
     /// The entry of a group with the smallest mean loss.
     fn best<'a>(
         &'a self,
@@ -90,7 +110,10 @@ impl Losses {
         epsilon: usize,
         group: &str,
     ) -> Option<(&'a Entry, &'a [f64])> {
-        let of_group = entries.iter().zip(&self.by_entry[epsilon]).filter(|(entry, _)| entry.group == group);
+        let of_group = entries
+            .iter()
+            .zip(&self.by_entry[epsilon])
+            .filter(|(entry, losses)| entry.group == group && !losses.is_empty());
         of_group
             .min_by(|(_, one), (_, other)| mean(one).total_cmp(&mean(other)))
             .map(|(entry, losses)| (entry, losses.as_slice()))
@@ -99,16 +122,24 @@ impl Losses {
 
 pub(crate) fn run(arguments: &RealData, common: &Common) -> Result<()> {
     let seeds = common.seeds.unwrap_or(if common.quick { 5 } else { 100 });
+    let selection = &arguments.selection;
     let entries = registry();
+    let chosen = select(registry(), selection.methods.as_deref(), |entry| entry.method.name())?;
+    let (earlier, source): (Vec<Earlier>, _) = earlier_results(selection.earlier.as_deref())?;
     let mut text = String::new();
     let mut results = Vec::new();
     for dataset in datasets(arguments)? {
-        let losses = measure(&dataset, &entries, seeds, common)?;
+        let mut losses = measure(&dataset, &chosen, seeds, common)?;
+        losses.complete(&entries, &chosen, &dataset.name, &earlier);
         describe(&mut text, &dataset, &entries, &losses, seeds);
         for (e, &epsilon) in EPSILONS.iter().enumerate() {
-            for (entry, values) in entries.iter().zip(&losses.by_entry[e]) {
+            let found = entries.iter().zip(&losses.by_entry[e]).filter(|(_, values)| !values.is_empty());
+            for (entry, values) in found {
+                let name = entry.method.name();
+                let is_new = chosen.iter().any(|candidate| candidate.method.name() == name);
+                let from = (!is_new).then_some(&source);
                 results.push(json!({
-                    "dataset": dataset.name, "epsilon": epsilon, "method": entry.method.name(), "losses": values,
+                    "dataset": dataset.name, "epsilon": epsilon, "method": name, "losses": values, "from": from,
                 }));
             }
         }
@@ -125,9 +156,10 @@ pub(crate) fn run(arguments: &RealData, common: &Common) -> Result<()> {
 fn measure(dataset: &Dataset, entries: &[Entry], seeds: usize, common: &Common) -> Result<Losses> {
     let base = Seed::new(common.seed);
     let ridge = Ridge::new(REAL_RIDGE)?;
+    let names: Vec<String> = entries.iter().map(|entry| entry.method.name()).collect();
     let privacies = EPSILONS.map(|epsilon| Privacy { epsilon, delta: DELTA });
     let tasks: Vec<Task<usize>> = (0..seeds)
-        .map(|index| Task { key: format!("{} {index}", dataset.name), cost: 1.0, cell: index })
+        .map(|index| Task { key: format!("{} {index} {names:?}", dataset.name), cost: 1.0, cell: index })
         .collect();
     // For each seed: losses by ε, then by entry; and the loss of the training mean.
     let found: Vec<(Vec<Vec<f64>>, f64)> = run_tasks("real-data", common, &tasks, |index| {
@@ -143,11 +175,11 @@ fn measure(dataset: &Dataset, entries: &[Entry], seeds: usize, common: &Common) 
             .map(|&privacy| {
                 entries
                     .iter()
-                    .map(|entry| Ok(loss(&test, &entry.method.fit(&cell, privacy, ridge)?.weights)))
+                    .map(|entry| Ok(entry.method.fit(&cell, privacy, ridge)?.loss(&test)))
                     .collect::<Result<Vec<f64>>>()
             })
             .collect::<Result<Vec<_>>>()?;
-        Ok((losses, mean_loss(&train, &test)))
+        Ok((losses, train.mean_loss(&test)))
     })?;
     let by_entry = (0..EPSILONS.len())
         .map(|e| (0..entries.len()).map(|m| found.iter().map(|(losses, _)| losses[e][m]).collect()).collect())
@@ -156,6 +188,7 @@ fn measure(dataset: &Dataset, entries: &[Entry], seeds: usize, common: &Common) 
 }
 
 fn describe(text: &mut String, dataset: &Dataset, entries: &[Entry], losses: &Losses, seeds: usize) {
+    let of_mean = mean(&losses.of_mean);
     let _ = writeln!(
         text,
         "**{}**: {} rows (n = {} for training), {} features, {} parties; {seeds} random splits. Predicting the training mean: {:.4}.\n",
@@ -163,12 +196,12 @@ fn describe(text: &mut String, dataset: &Dataset, entries: &[Entry], losses: &Lo
         dataset.rows(),
         dataset.rows() * 4 / 5,
         dataset.features(),
-        dataset.parties,
-        mean(&losses.of_mean),
+        dataset.parties(),
+        of_mean,
     );
     let _ = writeln!(
         text,
-        "| ε | method | published | ours ± s.e. | best k | ours / published |\n|---|---|---|---|---|---|"
+        "| ε | method | published | ours ± s.e. | best k | ours / published | published / mean | ours / mean |\n|---|---|---|---|---|---|---|---|"
     );
     for (e, epsilon) in EPSILONS.iter().enumerate() {
         let published = dataset.published.as_ref();
@@ -181,6 +214,7 @@ fn describe(text: &mut String, dataset: &Dataset, entries: &[Entry], losses: &Lo
             ("RMGM", by_epsilon.map(|losses| losses.rmgm)),
             ("RMGM sparse", None),
             ("BGM", by_epsilon.map(|losses| losses.bgm)),
+            ("calibrated", None),
         ];
         for (group, published) in groups {
             if group == "OLS" && e > 0 {
@@ -193,9 +227,11 @@ fn describe(text: &mut String, dataset: &Dataset, entries: &[Entry], losses: &Lo
             let (loss, error) = (mean(values), standard_error(values));
             let _ = writeln!(
                 text,
-                "| {shown_epsilon} | {group} | {} | {loss:.4} ± {error:.4} | {k} | {} |",
+                "| {shown_epsilon} | {group} | {} | {loss:.4} ± {error:.4} | {k} | {} | {} | {:.3} |",
                 published.map_or("–".to_owned(), |value| value.to_string()),
                 published.map_or("–".to_owned(), |value| format!("{:.2}", loss / value)),
+                published.map_or("–".to_owned(), |value| format!("{:.3}", value / of_mean)),
+                loss / of_mean,
             );
         }
     }

@@ -1,0 +1,211 @@
+//! The calibrated release of all parties, on columns in memory, and what is learned from it: the real stages and the
+//! real learner, with the lab's noise.
+
+use anyhow::{Context, Result};
+use potluck_core::accounting::Mu;
+use potluck_core::calibrated::{LocalMoments, PartyPlan, Plan};
+use potluck_core::learn::{
+    Affine, Evidence, ExplainedShare, Interval, Level, Released, explained_share, posterior,
+};
+use potluck_core::mixing::SubjectDigest;
+use potluck_core::stage::Stage;
+
+use crate::holdings::Holdings;
+use crate::noise::NoiseKind;
+use crate::seeds::Seed;
+
+/// Subjects encoded at a time: their rows stay in cache.
+const BATCH: usize = 4096;
+
+/// The last stage is the mixed rows.
+const STAGES: usize = potluck_core::calibrated::STAGES.len();
+
+/// How releases are made.
+#[derive(Clone, Copy)]
+pub(crate) struct Release {
+    pub(crate) mu: Mu,
+    pub(crate) noise: NoiseKind,
+    /// Number of mixed rows; what public facts say if none.
+    pub(crate) k: Option<u64>,
+}
+
+/// How one encoded column was released.
+struct Units {
+    /// From original to released units, with the attenuation by clipping undone.
+    affine: Affine,
+    /// What the release kept of the column, in original units.
+    range: [f64; 2],
+}
+
+/// What one party published beside its mixed rows.
+struct Local {
+    members: Vec<usize>,
+    moments: LocalMoments,
+    attenuation: Vec<f64>,
+}
+
+/// The releases of all parties, as learners read them.
+pub(crate) struct PublicDataset {
+    rows: u64,
+    /// Mixed rows in standardised units, column by column.
+    columns: Vec<Vec<f64>>,
+    noise: Vec<f64>,
+    units: Vec<Units>,
+    parties: Vec<Local>,
+    /// For each column as the label, the features to learn from.
+    features: Vec<Vec<usize>>,
+}
+
+/// A regression in original units: numbers as they are, levels as 0 and 1.
+pub(crate) struct Model {
+    /// Encoded columns of the features.
+    pub(crate) features: Vec<usize>,
+    /// Posterior means: what to predict with.
+    pub(crate) slopes: Vec<f64>,
+    pub(crate) intercept: f64,
+    /// Slopes without shrinkage, with their intervals.
+    pub(crate) estimates: Vec<f64>,
+    pub(crate) intervals: Vec<Interval>,
+    /// When predicting, inputs are clamped to these.
+    pub(crate) inputs: Vec<[f64; 2]>,
+    /// Predictions are clamped to this.
+    pub(crate) output: [f64; 2],
+}
+
+impl Release {
+    /// Runs every stage of every party.
+    pub(crate) fn run(
+        self,
+        holdings: &Holdings,
+        subjects: &[SubjectDigest],
+        seed: Seed,
+    ) -> Result<PublicDataset> {
+        let layouts = holdings.layouts();
+        let rows = holdings.rows() as u64;
+        let plan = Plan::new(rows, self.mu, &layouts, self.k)?;
+        let scales = holdings.public_scales();
+        let width = scales.len();
+        let mut dataset = PublicDataset {
+            rows,
+            columns: Vec::with_capacity(width),
+            noise: Vec::with_capacity(width),
+            units: Vec::with_capacity(width),
+            parties: Vec::with_capacity(layouts.len()),
+            features: (0..width).map(|label| holdings.features(label)).collect(),
+        };
+        for (party, layout) in layouts.into_iter().enumerate() {
+            let plan = plan.party(layout)?;
+            let mut sums: Vec<Vec<i64>> = Vec::new();
+            while let Some(stage) = plan.stage(&sums)? {
+                let mut own = exact_sums(&stage, holdings, party, subjects);
+                let mut noise = self.noise.start(seed.of(&format!("calibrated {party} {}", stage.name)));
+                let mut start = 0;
+                for &(count, sigma) in &stage.noise {
+                    noise.add(&mut own[start..start + count], sigma, stage.sum_limit());
+                    start += count;
+                }
+                if sums.len() + 1 == STAGES {
+                    let level = if self.noise == NoiseKind::Off { 0.0 } else { stage.noise_level() };
+                    dataset.add_mixed(&stage, &own, level);
+                }
+                sums.push(own);
+            }
+            dataset.add_local(&plan, &sums, &scales)?;
+        }
+        Ok(dataset)
+    }
+}
+
+fn exact_sums(stage: &Stage, holdings: &Holdings, party: usize, subjects: &[SubjectDigest]) -> Vec<i64> {
+    let mut sums = vec![0; stage.coordinates()];
+    for first in (0..holdings.rows()).step_by(BATCH) {
+        let end = holdings.rows().min(first + BATCH);
+        let encoded = stage.encode(&holdings.batch(party, first..end), end - first);
+        stage.accumulate(&subjects[first..end], first as u64, &encoded, &mut sums);
+    }
+    sums
+}
+
+impl PublicDataset {
+    fn add_mixed(&mut self, stage: &Stage, sums: &[i64], noise: f64) {
+        let width = stage.encoder.width();
+        let scale = stage.scale();
+        for column in 0..width {
+            let values = sums.iter().skip(column).step_by(width).map(|&sum| sum as f64 / scale);
+            self.columns.push(values.collect());
+            self.noise.push(noise);
+        }
+    }
+
+    fn add_local(&mut self, plan: &PartyPlan, sums: &[Vec<i64>], scales: &[(f64, f64)]) -> Result<()> {
+        let frame = plan.frame(sums)?;
+        let moments = plan.local_moments(sums, &frame)?;
+        let attenuation = moments.attenuation(&frame, plan.layout());
+        let first = self.units.len();
+        for (at, scaling) in frame.scalings.iter().enumerate() {
+            let (mid, half) = scales[first + at];
+            let original = |u: f64| mid + half * u;
+            let centre = original(scaling.centre + scaling.scale * moments.means[at]);
+            self.units.push(Units {
+                affine: Affine::new(centre, half * scaling.scale * attenuation[at])?,
+                range: [original(scaling.low), original(scaling.high)],
+            });
+        }
+        self.parties.push(Local { members: (first..self.units.len()).collect(), moments, attenuation });
+        Ok(())
+    }
+
+    /// Calls `learn` with what was published as learners take it.
+    fn with_evidence<T>(&self, learn: impl FnOnce(&Evidence<'_>) -> Result<T>) -> Result<T> {
+        let columns: Vec<&[f64]> = self.columns.iter().map(Vec::as_slice).collect();
+        let released = Released::new(&columns, &self.noise, self.rows)?;
+        let parties: Vec<(Vec<usize>, &LocalMoments, &[f64])> = self
+            .parties
+            .iter()
+            .map(|local| (local.members.clone(), &local.moments, local.attenuation.as_slice()))
+            .collect();
+        learn(&Evidence::from_parties(released, &parties))
+    }
+
+    /// Number of encoded columns.
+    pub(crate) fn width(&self) -> usize {
+        self.units.len()
+    }
+
+    /// The released mean of an encoded column, in original units.
+    pub(crate) fn centre(&self, column: usize) -> f64 {
+        self.units[column].affine.mid()
+    }
+
+    /// Learns the regression of an encoded column on all others.
+    pub(crate) fn fit(&self, label: usize, level: Level) -> Result<Model> {
+        let features = self.features[label].clone();
+        let fit = self.with_evidence(|evidence| Ok(posterior(evidence, label, &features)?))?;
+        let scalings: Vec<Affine> = features.iter().map(|&j| self.units[j].affine).collect();
+        let of_label = self.units[label].affine;
+        let original = fit.estimate.to_original(&scalings, of_label)?;
+        let intervals = original.coefficients().intervals(level);
+        let slopes: Vec<f64> = fit
+            .weights
+            .iter()
+            .zip(&scalings)
+            .map(|(weight, scaling)| weight * of_label.half() / scaling.half())
+            .collect();
+        let at_centre: f64 = slopes.iter().zip(&scalings).map(|(slope, scaling)| slope * scaling.mid()).sum();
+        Ok(Model {
+            intercept: of_label.mid() - at_centre,
+            slopes,
+            estimates: original.slopes().to_vec(),
+            // The first interval is the intercept's.
+            intervals: intervals.get(1..).context("an interval a slope")?.to_vec(),
+            inputs: features.iter().map(|&j| self.units[j].range).collect(),
+            output: self.units[label].range,
+            features,
+        })
+    }
+
+    /// Share of the label's variance that the regression of an encoded column on all others explains.
+    pub(crate) fn explained(&self, label: usize) -> Result<ExplainedShare> {
+        self.with_evidence(|evidence| Ok(explained_share(evidence, label, &self.features[label])?))
+    }
+}
