@@ -50,7 +50,8 @@ def case(name, seed, n, parties, epsilon, label, features, rows_only=False):
         "rows_only": rows_only,
         "rows": numbers(release.Z.T),
         "noise": numbers(release.noise),
-        "covariance": numbers(release.B),
+        "covariance": numbers(release.B - release.spurious),
+        "spurious": numbers(release.spurious),
         "covariance_noise": numbers(release.eta),
         "attenuation": numbers(reference.attenuation(release)),
         "box_part": numbers(reference.box_factor(release)),
@@ -133,6 +134,7 @@ def frame(name, seed, n, mu, party):
     r.resolved, r.centre, r.scale, r.mean, r.centre_error = resolved, centre, scale, mbar, error
     r.eta, r.mean_error = np.full(d, of_product / (n * Q * Q)), np.full(d, of_mean / (n * Q))
     r.cap = np.where(numeric, 1.5, 2.0)
+    made_up = reference.spurious(party, list(range(d)), centre, resolved, math.sqrt(C) / Q)
     return {
         "name": name,
         "n": n,
@@ -146,7 +148,8 @@ def frame(name, seed, n, mu, party):
             "scale": numbers(scale),
             "norm_squared": C,
             "means": numbers(mbar),
-            "covariance": numbers(B),
+            "covariance": numbers(B - made_up),
+            "spurious": numbers(made_up),
             "noise": float(r.eta[0]),
             "attenuation": numbers(reference.attenuation(r)),
             "box_part": numbers(reference.box_factor(r)),

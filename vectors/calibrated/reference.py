@@ -29,6 +29,7 @@ UPPER = 0.8  # which quantile of the prior variance of correlations the interval
 BETWEEN = (1 / 12, 1 / 8)  # loss of a correlation between parties beyond the loss of spread: mean and sd, per unit of clipping
 WITHIN = (0.3, 0.25)  # the same within a party
 RARE = (1.0, 0.5)  # the same for what a rare level loses
+SPURIOUS = 0.5  # sd of the correction for covariances that the ball makes up
 MOST = 0.98  # largest share of the label that one party explains
 
 
@@ -72,6 +73,7 @@ def release(U, parties, mu, rng):
     mu_1, mu_2, mu_3, mu_4 = (mu * math.sqrt(share) for share in (local / 4, local / 4, local / 2, 1 - local))
     names = "noise centre scale low high mean eta resolved cap mean_error centre_error s1 r1 s2 r2 numeric".split()
     r = SimpleNamespace(n=n, p=p, parties=[], B=np.zeros((p, p)), **{name: np.zeros(p) for name in names})
+    r.spurious = np.zeros((p, p))
     V = np.empty((n, p))
     for party in parties:
         P = [j for columns, _ in party for j in columns]
@@ -104,6 +106,7 @@ def release(U, parties, mu, rng):
         r.noise[P], r.eta[P], r.resolved[P], r.cap[P] = 2 * R / mu_4, off / n, resolved, np.where(numeric, 1.5, 2.0)
         r.centre[P], r.scale[P], r.low[P], r.high[P], r.mean[P] = centre, scale, low, high, mean
         r.centre_error[P], r.mean_error[P] = error, of_mean / n
+        r.spurious[np.ix_(P, P)] = spurious(party, P, centre, resolved, R)
     r.k = int(min(n, max(3 * p, n / np.median(r.noise) ** 2)))
     signs = (rng.choice([-1.0, 1.0], n), (rng.integers(0, r.k, n), np.arange(n)))
     r.Z = scipy.sparse.csr_matrix(signs, shape=(r.k, n)) @ V + rng.normal(0, 1, (r.k, p)) * r.noise
@@ -119,11 +122,55 @@ def from_rows(Z, n, noise):
         n=n, k=k, p=p, parties=[[j] for j in range(p)], Z=Z, noise=noise, B=np.diag(variance),
         eta=(variance * n / k + noise**2) * math.sqrt(k) / n, resolved=zero, cap=zero + 1, numeric=zero + 1,
         centre=zero, scale=zero + 1, low=zero - 1, high=zero + 1, mean=zero, centre_error=zero, mean_error=zero,
-        s1=zero + 1, s2=zero + 1, r1=zero + 1, r2=zero + 1,
+        s1=zero + 1, s2=zero + 1, r1=zero + 1, r2=zero + 1, spurious=np.zeros((p, p)),
     )  # fmt: skip
 
 
 # ---------------------------------------------------------------- what clipping did
+
+
+def spurious(party, P, centre, resolved, R):
+    """Covariances that the ball makes up between independent levels of different columns: their tails are cut together."""
+    place = {j: i for i, j in enumerate(P)}
+    cases, mean, variance = [], [], []  # of each column: values with probabilities, or none; mean and variance of |x|^2
+    for columns, kind in party:
+        own = [place[j] for j in columns]
+        if kind == "num":
+            size = min(max(resolved[own[0]], 0.0), 1.0)
+            cases.append(None)
+            mean.append(size)
+            variance.append(2 * size * size)
+            continue
+        share = np.clip(centre[own], 0, 1)
+        share = share / max(share.sum(), 1.0)
+        values = np.vstack([np.eye(len(own)), np.zeros((1, len(own)))])
+        chance = np.append(share, 1 - share.sum())
+        x = (values - centre[own]) / 0.5
+        size = (x**2).sum(1)
+        cases.append((own, x, chance, size))
+        mean.append(chance @ size)
+        variance.append(chance @ size**2 - (chance @ size) ** 2)
+    found = np.zeros((len(P), len(P)))
+    for a in range(len(cases)):
+        for b in range(a):
+            if cases[a] is None or cases[b] is None:
+                continue
+            (own_a, x_a, chance_a, size_a), (own_b, x_b, chance_b, size_b) = cases[a], cases[b]
+            others = [c for c in range(len(cases)) if c not in (a, b)]
+            m, s = sum(mean[c] for c in others), math.sqrt(3 * sum(variance[c] for c in others))
+            product, left, right = np.zeros((len(own_a), len(own_b))), np.zeros(len(own_a)), np.zeros(len(own_b))
+            for rest, weight in ((max(m - s, 0.0), 1 / 6), (m, 2 / 3), (m + s, 1 / 6)):
+                for i in range(len(chance_a)):
+                    for j in range(len(chance_b)):
+                        chance = weight * chance_a[i] * chance_b[j]
+                        f = min(1.0, R / math.sqrt(max(size_a[i] + size_b[j] + rest, 1e-300)))
+                        product += chance * f * f * np.outer(x_a[i], x_b[j])
+                        left += chance * f * x_a[i]
+                        right += chance * f * x_b[j]
+            made_up = product - np.outer(left, right)
+            found[np.ix_(own_a, own_b)] = made_up
+            found[np.ix_(own_b, own_a)] = made_up.T
+    return found
 
 
 def box_factor(r):
@@ -211,11 +258,12 @@ def cap(means, block):
 
 def learn(r, label, features, rows=None):
     """Posterior mean weights of whitened features, and all that intervals need."""
+    B = r.B - r.spurious
     Z = r.Z if rows is None else r.Z[rows]
     k = len(Z)
     n, d = r.n * k / r.k, len(features)
     place = {j: i for i, j in enumerate(features)}
-    sy = math.sqrt(max(r.B[label, label], 3 * r.eta[label]))
+    sy = math.sqrt(max(B[label, label], 3 * r.eta[label]))
     ty = n / k + r.noise[label] ** 2 / sy**2
     A = np.zeros((d, d))
     lam, t, c, eta = np.zeros((4, d))
@@ -225,7 +273,7 @@ def learn(r, label, features, rows=None):
         q = len(P)
         if not q:
             continue
-        e, M, off = r.eta[P[0]], r.B[np.ix_(P, P)].copy(), ~np.eye(q, dtype=bool)
+        e, M, off = r.eta[P[0]], B[np.ix_(P, P)].copy(), ~np.eye(q, dtype=bool)
         if q > 1:
             M[off] *= max(0, 1 - e * e * q * (q - 1) / max((M[off] ** 2).sum(), 1e-300))
         M[np.diag_indices(q)] = np.maximum(np.diag(M), 3 * e)
@@ -236,7 +284,7 @@ def learn(r, label, features, rows=None):
         lam[rows_], t[rows_], block[rows_], eta[rows_] = values, n / k + r.noise[P[0]] ** 2 / values, b, e
         if label in members:
             own[rows_] = True
-            c[rows_] = A[rows_, columns] @ r.B[P, label] / sy
+            c[rows_] = A[rows_, columns] @ B[P, label] / sy
         at += q
     F = Z[:, features] @ A.T
     F = F / np.sqrt((F * F).sum(0))
@@ -342,7 +390,7 @@ def doubts(r, l, label, features):
                 if i != j:
                     S[i, j] = G[i, j] * (ef[i] + ef[j]) * (1 - min((G[i, j] / (sd[i] * sd[j])) ** 2, 1))
             if mine:
-                N[i, i] = (ef[i] + ey) * (1 - min((r.B[features[i], label] / (l.sy * sd[i])) ** 2, 1))
+                N[i, i] = (ef[i] + ey) * (1 - min(((r.B - r.spurious)[features[i], label] / (l.sy * sd[i])) ** 2, 1))
         if len(P) > 1 or mine:
             found.append((*WITHIN, A @ N @ inverse @ H, A @ S @ A.T))
     excess = kurtosis(r)
@@ -350,6 +398,18 @@ def doubts(r, l, label, features):
     loss = np.minimum((ey * excess[features] + ef * excess[label]) * r_label**2 / 3, 0.5)
     found.append((*RARE, (~own)[:, None] * ((A * loss) @ inverse @ H), np.zeros((d, d))))
     return found
+
+
+def made_up(r, l, label, features):
+    """For each party, what the covariances that its ball made up do to c and to Hw."""
+    effects = []
+    for P in r.parties:
+        mine = np.isin(features, P)
+        inside = r.spurious[np.ix_(features, features)] * np.outer(mine, mine)
+        with_label = r.spurious[features, label] * mine / l.sy
+        if np.any(inside) or np.any(with_label):
+            effects.append((l.A @ with_label, l.A @ inside @ l.A.T @ l.w))
+    return effects
 
 
 def fit(r, label, features, level=0.95):
@@ -408,11 +468,13 @@ def fit(r, label, features, level=0.95):
         + weights**2 * (of_scale[features] + of_scale[label]),
         sketch_mixing + unseen_mixing,
         variance(H) * (1 - explained) / n,
-        sum((sd * (back @ (j @ w))) ** 2 for (_, sd, *_), j in zip(found, J)),
+        sum((sd * (back @ (j @ w))) ** 2 for (_, sd, *_), j in zip(found, J))
+        + sum((SPURIOUS * (back @ (inverse @ (on_c - on_hw)))) ** 2 for on_c, on_hw in made_up(r, l, label, features)),
     ])  # fmt: skip
     se = np.sqrt(parts.sum(0))
     reach = student.ppf(0.5 + level / 2, max(k - 1, 3)) * se
     losses = [(mean, sd, 2 * w @ (N_c @ w) - w @ N_h @ w) for mean, sd, N_c, N_h in found]
+    losses += [(0.0, SPURIOUS, 2 * w @ on_c - w @ on_hw) for on_c, on_hw in made_up(r, l, label, features)]
     return SimpleNamespace(
         weights=weights, b=b, se=se, low=b - reach, high=b + reach, parts=parts / parts.sum(0), explained=explained,
         r2_shift=sum(mean * x for mean, _, x in losses), r2_variance=sum((sd * x) ** 2 for _, sd, x in losses),
@@ -437,14 +499,15 @@ def r_squared(r, label, features, level=0.95, folds=5):
     """Explained share of the label's variance on fresh data, by cross-fitting; its standard error; the quantile."""
     n, k = r.n, r.k
     features = list(features)
-    sy2 = max(r.B[label, label], 3 * r.eta[label])
+    B = r.B - r.spurious
+    sy2 = max(B[label, label], 3 * r.eta[label])
     party = np.zeros(r.p, int)
     for b, P in enumerate(r.parties):
         party[P] = b
     of = party[features]
     own = of == party[label]
-    within = np.where(of[:, None] == of[None, :], r.B[np.ix_(features, features)], 0)
-    with_label = r.B[features, label]
+    within = np.where(of[:, None] == of[None, :], B[np.ix_(features, features)], 0)
+    with_label = B[features, label]
     parties = sorted(set(of))
     gram = r.Z.T @ r.Z / k
     # A row's score is x'Nx for x = (label, sums of the parties).

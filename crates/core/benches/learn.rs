@@ -50,6 +50,7 @@ fn with_evidence<T>(dataset: &Dataset, run: impl FnOnce(&Evidence<'_>, &[usize])
         parties: (0..PARTIES).map(|party| (0..p).filter(|&column| of(column) == party).collect()).collect(),
         covariance: Mat::from_fn(p, p, |i, j| if i == j { 1.0 } else { 0.16 }),
         covariance_noise: vec![5e-4; p],
+        spurious: Mat::zeros(p, p),
         clipping: vec![Clipping { attenuation: 1.1, ..Clipping::NONE }; p],
     };
     let features: Vec<usize> = (0..FEATURES).collect();

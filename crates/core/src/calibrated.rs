@@ -436,6 +436,47 @@ impl PartyPlan {
         })
     }
 
+    /// Covariances that the ball makes up between levels of different columns that have nothing to do with each other:
+    /// where both are rare their tails are cut together.
+    fn spurious(&self, frame: &Frame) -> Vec<f64> {
+        let width = self.layout.width();
+        let radius = (frame.ball.norm_squared() as f64).sqrt() / f64::from(Q);
+        let mut levels = Vec::new();
+        let mut sizes = Vec::new();
+        let mut first = 0;
+        for encoder in &self.layout.encoders {
+            let next = first + encoder.width();
+            if matches!(encoder, Encoder::Categorical(_)) {
+                let cases = LevelCases::new(first, &frame.scalings[first..next]);
+                levels.push((sizes.len(), cases));
+                sizes.push(levels[levels.len() - 1].1.size());
+            } else {
+                let variance = frame.resolved[first].clamp(0.0, 1.0);
+                sizes.push((variance, 2.0 * variance * variance));
+            }
+            first = next;
+        }
+        let sum = |part: fn(&(f64, f64)) -> f64| sizes.iter().map(part).sum::<f64>();
+        let (mean, variance) = (sum(|size| size.0), sum(|size| size.1));
+        let mut spurious = vec![0.0; width * width];
+        for (at, (place, one)) in levels.iter().enumerate() {
+            for (other_place, other) in &levels[..at] {
+                let rest = (
+                    (mean - sizes[*place].0 - sizes[*other_place].0).max(0.0),
+                    (variance - sizes[*place].1 - sizes[*other_place].1).max(0.0),
+                );
+                for (i, row) in one.covariances(other, rest, radius).iter().enumerate() {
+                    for (j, &entry) in row.iter().enumerate() {
+                        let (row, column) = (one.first + i, other.first + j);
+                        spurious[row * width + column] = entry;
+                        spurious[column * width + row] = entry;
+                    }
+                }
+            }
+        }
+        spurious
+    }
+
     /// Means and covariances within the party, in standardised units, from the noised sums of the third stage.
     pub fn local_moments(
         &self,
@@ -460,8 +501,9 @@ impl PartyPlan {
         for i in 0..width {
             covariance[i * width + i] = sums[width + i] as f64 / (n * q * q) - means[i] * means[i];
         }
+        let spurious = self.spurious(frame);
         for ((i, j), &sum) in pairs(width).zip(&sums[2 * width..]) {
-            let entry = sum as f64 / (n * q * q) - means[i] * means[j];
+            let entry = sum as f64 / (n * q * q) - means[i] * means[j] - spurious[i * width + j];
             covariance[i * width + j] = entry;
             covariance[j * width + i] = entry;
         }
@@ -474,9 +516,77 @@ impl PartyPlan {
             means,
             mean_noise: noise.sum as f64 / (n * q),
             covariance,
+            spurious,
             noise: noise.product as f64 / (n * q * q),
             centre,
         })
+    }
+}
+
+/// The values that the entries of a categorical column take, each with its probability and squared norm.
+struct LevelCases {
+    first: usize,
+    cases: Vec<(Vec<f64>, f64, f64)>,
+}
+
+impl LevelCases {
+    fn new(first: usize, scalings: &[Scaling]) -> Self {
+        let share: Vec<f64> = scalings.iter().map(|scaling| scaling.centre.clamp(0.0, 1.0)).collect();
+        let total = share.iter().sum::<f64>().max(1.0);
+        let share: Vec<f64> = share.iter().map(|share| share / total).collect();
+        let case = |present: Option<usize>| {
+            let entry = |(at, scaling): (usize, &Scaling)| {
+                (f64::from(present == Some(at)) - scaling.centre) / scaling.scale
+            };
+            let x: Vec<f64> = scalings.iter().enumerate().map(entry).collect();
+            let chance = present.map_or_else(|| 1.0 - share.iter().sum::<f64>(), |at| share[at]);
+            let size = x.iter().map(|x| x * x).sum();
+            (x, chance, size)
+        };
+        let present = (0..scalings.len()).map(Some).chain([None]);
+        Self { first, cases: present.map(case).collect() }
+    }
+
+    /// Mean and variance of the squared norm.
+    fn size(&self) -> (f64, f64) {
+        let mean: f64 = self.cases.iter().map(|(_, chance, size)| chance * size).sum();
+        let square: f64 = self.cases.iter().map(|(_, chance, size)| chance * size * size).sum();
+        (mean, square - mean * mean)
+    }
+
+    /// Covariances, after the ball, of independent entries of this column and another, the rest of the row having a
+    /// squared norm of this mean and variance.
+    fn covariances(&self, other: &Self, rest: (f64, f64), radius: f64) -> Vec<Vec<f64>> {
+        let (mean, reach) = (rest.0, (3.0 * rest.1).sqrt());
+        let (a, b) = (self.cases[0].0.len(), other.cases[0].0.len());
+        let mut products = vec![vec![0.0; b]; a];
+        let (mut left, mut right) = (vec![0.0; a], vec![0.0; b]);
+        // Three points that have the mean and variance of a bell curve.
+        for (rest, weight) in
+            [((mean - reach).max(0.0), 1.0 / 6.0), (mean, 2.0 / 3.0), (mean + reach, 1.0 / 6.0)]
+        {
+            for (x, chance_x, size_x) in &self.cases {
+                for (y, chance_y, size_y) in &other.cases {
+                    let chance = weight * chance_x * chance_y;
+                    let factor = (radius / (size_x + size_y + rest).max(1e-300).sqrt()).min(1.0);
+                    for (i, x) in x.iter().enumerate() {
+                        left[i] += chance * factor * x;
+                        for (j, y) in y.iter().enumerate() {
+                            products[i][j] += chance * factor * factor * x * y;
+                        }
+                    }
+                    for (right, y) in right.iter_mut().zip(y) {
+                        *right += chance * factor * y;
+                    }
+                }
+            }
+        }
+        for (products, left) in products.iter_mut().zip(&left) {
+            for (product, right) in products.iter_mut().zip(&right) {
+                *product -= left * right;
+            }
+        }
+        products
     }
 }
 
@@ -657,8 +767,10 @@ pub struct LocalMoments {
     pub means: Vec<f64>,
     /// Standard deviation of the noise in a mean.
     pub mean_noise: f64,
-    /// Covariance matrix, row by row.
+    /// Covariance matrix, row by row, without what the ball makes up.
     pub covariance: Vec<f64>,
+    /// Covariances that the ball makes up between columns that have nothing to do with each other, row by row.
+    pub spurious: Vec<f64>,
     /// η: standard deviation of the noise in an off-diagonal entry; a diagonal one has √2 times that.
     pub noise: f64,
     /// The means as integers: what rows are centred by before they are mixed.

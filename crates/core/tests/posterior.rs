@@ -46,6 +46,7 @@ fn with_evidence<T>(case: &Value, test: impl FnOnce(&Evidence<'_>) -> T) -> T {
     let noise = numbers(&case["noise"]);
     let released = Released::new(&columns, &noise, case["n"].as_u64().unwrap()).unwrap();
     let covariance = matrix(&case["covariance"]);
+    let spurious = matrix(&case["spurious"]);
     let evidence = if case["rows_only"].as_bool().unwrap() {
         Evidence::from_rows(released)
     } else {
@@ -54,6 +55,7 @@ fn with_evidence<T>(case: &Value, test: impl FnOnce(&Evidence<'_>) -> T) -> T {
             parties: case["parties"].as_array().unwrap().iter().map(indices).collect(),
             covariance: Mat::from_fn(columns.len(), columns.len(), |i, j| covariance[i][j]),
             covariance_noise: numbers(&case["covariance_noise"]),
+            spurious: Mat::from_fn(columns.len(), columns.len(), |i, j| spurious[i][j]),
             clipping: clipping(case),
         }
     };
@@ -162,6 +164,7 @@ fn frames_and_moments_agree_with_the_reference() {
         assert_close(&[norm], &[expected["norm_squared"].as_f64().unwrap()], what);
         assert_close(&moments.means, &numbers(&expected["means"]), what);
         assert_close(&moments.covariance, &matrix(&expected["covariance"]).concat(), what);
+        assert_close(&moments.spurious, &matrix(&expected["spurious"]).concat(), what);
         assert_close(&[moments.noise], &[expected["noise"].as_f64().unwrap()], what);
         let clipping = moments.clipping(&frame);
         let found = |part: fn(&Clipping) -> f64| clipping.iter().map(part).collect::<Vec<f64>>();

@@ -82,6 +82,8 @@ pub(crate) enum Experiment {
     Robustness(Robustness),
     /// What clipping does to the coefficients of the calibrated method, against n
     Bias(Bias),
+    /// What `potluck plan` predicts against what simulated releases give
+    Planning(Planning),
 }
 
 #[derive(Args)]
@@ -187,4 +189,11 @@ pub(crate) struct Robustness {
     /// Only tables whose file name starts so, separated by commas
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     pub(crate) tables: Option<Vec<String>>,
+}
+
+#[derive(Args)]
+pub(crate) struct Planning {
+    /// Table sizes n, separated by commas [default: 10⁴, 10⁵, 10⁶]
+    #[arg(long, value_name = "N,…", value_delimiter = ',')]
+    pub(crate) sizes: Option<Vec<usize>>,
 }

@@ -3,7 +3,7 @@
 
 use anyhow::{Context, Result};
 use potluck_core::accounting::Mu;
-use potluck_core::calibrated::{LocalMoments, PartyPlan, Plan};
+use potluck_core::calibrated::{Clipping, LocalMoments, PartyPlan, Plan};
 use potluck_core::learn::{
     Affine, Evidence, ExplainedShare, Interval, Level, Released, explained_share, posterior,
 };
@@ -41,7 +41,7 @@ struct Units {
 struct Local {
     members: Vec<usize>,
     moments: LocalMoments,
-    attenuation: Vec<f64>,
+    clipping: Vec<Clipping>,
 }
 
 /// The releases of all parties, as learners read them.
@@ -140,18 +140,17 @@ impl PublicDataset {
     fn add_local(&mut self, plan: &PartyPlan, sums: &[Vec<i64>], scales: &[(f64, f64)]) -> Result<()> {
         let frame = plan.frame(sums)?;
         let moments = plan.local_moments(sums, &frame)?;
-        let attenuation = moments.attenuation(&frame, plan.layout());
+        let (clipping, centres) = (moments.clipping(&frame), moments.centres(&frame));
         let first = self.units.len();
         for (at, scaling) in frame.scalings.iter().enumerate() {
             let (mid, half) = scales[first + at];
             let original = |u: f64| mid + half * u;
-            let centre = original(scaling.centre + scaling.scale * moments.means[at]);
             self.units.push(Units {
-                affine: Affine::new(centre, half * scaling.scale * attenuation[at])?,
+                affine: Affine::new(original(centres[at]), half * scaling.scale * clipping[at].attenuation)?,
                 range: [original(scaling.low), original(scaling.high)],
             });
         }
-        self.parties.push(Local { members: (first..self.units.len()).collect(), moments, attenuation });
+        self.parties.push(Local { members: (first..self.units.len()).collect(), moments, clipping });
         Ok(())
     }
 
@@ -159,10 +158,10 @@ impl PublicDataset {
     fn with_evidence<T>(&self, learn: impl FnOnce(&Evidence<'_>) -> Result<T>) -> Result<T> {
         let columns: Vec<&[f64]> = self.columns.iter().map(Vec::as_slice).collect();
         let released = Released::new(&columns, &self.noise, self.rows)?;
-        let parties: Vec<(Vec<usize>, &LocalMoments, &[f64])> = self
+        let parties: Vec<(Vec<usize>, &LocalMoments, &[Clipping])> = self
             .parties
             .iter()
-            .map(|local| (local.members.clone(), &local.moments, local.attenuation.as_slice()))
+            .map(|local| (local.members.clone(), &local.moments, local.clipping.as_slice()))
             .collect();
         learn(&Evidence::from_parties(released, &parties))
     }

@@ -34,5 +34,6 @@ fn main() -> Result<()> {
         Experiment::Coverage(arguments) => experiments::coverage::run(arguments, common),
         Experiment::Robustness(arguments) => experiments::robustness::run(arguments, common),
         Experiment::Bias(arguments) => experiments::bias::run(arguments, common),
+        Experiment::Planning(arguments) => experiments::planning::run(arguments, common),
     }
 }

@@ -1,7 +1,7 @@
 //! The report as a file of its own.
 
 use base64ct::{Base64, Encoding};
-use maud::{DOCTYPE, PreEscaped, html};
+use maud::{DOCTYPE, Markup, PreEscaped, html};
 use potluck_release::{Model, PublicDataset};
 use sha2::{Digest, Sha256};
 
@@ -15,6 +15,12 @@ pub const STYLESHEET: &str = include_str!("style.css");
 /// Its content security policy allows the one stylesheet inside it, by hash, and forbids all else: whatever
 /// might get past escaping could neither run nor load anything.
 pub fn page(model: &Model, dataset: &PublicDataset) -> String {
+    let title = format!("Regression of {} · study {} · potluck", model.label.name(), model.study);
+    document(&title, &article::markup(model, dataset), "Made from published releases only.")
+}
+
+/// A document of its own around a body.
+pub(crate) fn document(title: &str, body: &Markup, source: &str) -> String {
     let hash = Base64::encode_string(&Sha256::digest(STYLESHEET));
     let policy =
         format!("default-src 'none'; style-src 'sha256-{hash}'; base-uri 'none'; form-action 'none'");
@@ -27,12 +33,12 @@ pub fn page(model: &Model, dataset: &PublicDataset) -> String {
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta name="color-scheme" content="light dark";
                 meta name="referrer" content="no-referrer";
-                title { "Regression of " (model.label.name()) " · study " (model.study) " · potluck" }
+                title { (title) }
                 style { (PreEscaped(STYLESHEET)) }
             }
             body .potluck-page {
-                main { (article::markup(model, dataset)) }
-                footer { p { "Made with " (potluck_release::SOFTWARE) " from published releases only." } }
+                main { (body) }
+                footer { p { (source) " " (potluck_release::SOFTWARE) "." } }
             }
         }
     };

@@ -7,7 +7,7 @@ use anyhow::Result;
 use potluck_core::mixing::MixingKey;
 use potluck_core::planning::{FUTILE, TYPICAL_SIGNAL, USEFUL};
 use potluck_release::statement::{self, Guarantee};
-use potluck_release::study::{IdKind, Party};
+use potluck_release::study::IdKind;
 use potluck_release::{Draft, Error, Study};
 use serde_json::{Value, json};
 
@@ -133,15 +133,25 @@ fn warnings(study: &Study) -> Vec<String> {
     if definition.id_kind() == IdKind::Row {
         warnings.push("subjects are told apart by their position: all parties must list the same people in the same order, and the order must not depend on the data.".to_owned());
     }
-    let signal = definition.rows() as f64 / study.seal().k() as f64 / 3.0;
-    let drowned =
-        |party: &Party| study.mixed_noise(party.name()).is_ok_and(|(_, noise)| noise.powi(2) > 19.0 * signal);
     if let Some(futility) = futility(study) {
         warnings.push(futility);
-    } else if definition.parties().iter().any(drowned) {
+    } else if noise_shares(study).iter().any(|&share| share > 0.95) {
         warnings.push("more than 95% of a released column is noise: expect intervals that include zero. More subjects, a larger ε or fewer columns a party would help.".to_owned());
     }
     warnings
+}
+
+/// By party, how much of a released column's variance is noise, for a typical column.
+fn noise_shares(study: &Study) -> Vec<f64> {
+    let Ok(prospect) = study.prospect() else { return vec![1.0; study.definition().parties().len()] };
+    let signal = study.definition().rows() as f64 / study.seal().k() as f64;
+    let mut shares: Vec<f64> = Vec::new();
+    for column in prospect.columns() {
+        if column.party == shares.len() {
+            shares.push(column.noise_ratio / (column.noise_ratio + signal));
+        }
+    }
+    shares
 }
 
 /// Size of the numbers in a file of so many columns; the file itself is compressed and smaller.
@@ -160,17 +170,15 @@ fn to_text(study: &Study, sealed: bool) -> String {
         counted(definition.width(), "encoded column", "encoded columns"),
     );
     let mut rows = Vec::new();
-    for party in definition.parties() {
+    let shares = noise_shares(study);
+    for (at, party) in definition.parties().iter().enumerate() {
         let Ok((_, noise)) = study.mixed_noise(party.name()) else { continue };
-        // A column that spreads evenly over its bounds has variance 1/3 in encoded units.
-        let signal = definition.rows() as f64 / k as f64 / 3.0;
-        let variance = noise.powi(2);
         rows.push(vec![
             party.name().to_owned(),
             party.columns().len().to_string(),
             party.width().to_string(),
             number(noise),
-            format!("{:.0}%", 100.0 * variance / (variance + signal)),
+            format!("{:.0}%", 100.0 * shares[at]),
             size(release_bytes(study, party.width())),
         ]);
     }
@@ -181,7 +189,7 @@ fn to_text(study: &Study, sealed: bool) -> String {
     for warning in warnings(study) {
         let _ = writeln!(text, "\nCareful: {warning}");
     }
-    text.push_str("\nnoise share: how much of a released column's variance is noise, for a column that spreads evenly over its bounds\n\n");
+    text.push_str("\nnoise share: how much of the variance of a party's released columns is noise, for typical columns\n\n");
     text.push_str(&outlook_text(study));
     let each = Guarantee::of_party(study);
     let joint = Guarantee::joint(study, definition.parties().len());

@@ -64,6 +64,11 @@ pub(super) fn run(arguments: &Simulate, settings: &Settings<'_>) -> Result<()> {
     let models = releases(&study, &people, arguments, settings.threads, &|done| progress.set(done))?;
     drop(progress);
     let preview = Preview::new(&study, &label, &people, &truth, &models);
+    if let Some(path) = &arguments.report {
+        let page = potluck_report::preview_page(&preview.for_report());
+        write_file(path, page.as_bytes(), settings.existing, Audience::Public)?;
+        settings.printer.note(&format!("report in {}", path.display()));
+    }
     settings.printer.result(&preview, || preview.to_text())
 }
 
@@ -207,6 +212,17 @@ impl People {
         let ridge =
             Ridge::new(1e-9 * scale / (self.rows as f64 * label.max(1) as f64)).map_err(Error::from)?;
         let fitted = ols(&released, label, &features, ridge).map_err(Error::from)?;
+        // Both losses are of the same people.
+        let judged = self.rows.min(JUDGED);
+        let (mut residuals, mut of_mean) = (0.0, 0.0);
+        let label_mean = columns[label][..judged].iter().sum::<f64>() / judged as f64;
+        for (row, y) in columns[label][..judged].iter().enumerate() {
+            let slopes = fitted.coefficients.weights().iter();
+            let prediction: f64 =
+                slopes.zip(&columns[..label]).map(|(slope, values)| slope * values[row]).sum();
+            residuals += (y - prediction).powi(2);
+            of_mean += (y - label_mean).powi(2);
+        }
         let spread =
             |values: &[f64]| (values.iter().map(|v| v * v).sum::<f64>() / values.len() as f64).sqrt();
         Ok(Truth {
@@ -217,6 +233,7 @@ impl People {
                 .collect(),
             spreads: columns.iter().map(|values| spread(values)).collect(),
             r_squared: fitted.r_squared.unwrap_or(0.0),
+            loss: residuals / of_mean,
         })
     }
 }
@@ -237,6 +254,8 @@ struct Truth {
     /// Standard deviations of the features and, last, of the label.
     spreads: Vec<f64>,
     r_squared: f64,
+    /// Mean squared error over that of predicting the mean, on the people whom predictions are judged by.
+    loss: f64,
 }
 
 /// One party's release, from values in memory.
@@ -418,8 +437,28 @@ impl Preview {
                 mean: mean(shares.iter().map(|share| share.estimate)),
                 coverage: held.count() as f64 / shares.len().max(1) as f64,
             },
-            loss: Loss { non_private: 1.0 - truth.r_squared, private: loss(people, models) },
+            loss: Loss { non_private: truth.loss, private: loss(people, models) },
             coefficients: coefficients.collect(),
+        }
+    }
+
+    fn for_report(&self) -> potluck_report::Preview<'_> {
+        potluck_report::Preview {
+            study: &self.study,
+            label: &self.label,
+            rows: self.rows,
+            loss: self.loss.private,
+            best_loss: self.loss.non_private,
+            coefficients: self
+                .coefficients
+                .iter()
+                .map(|coefficient| potluck_report::PreviewCoefficient {
+                    name: &coefficient.name,
+                    non_private: coefficient.non_private * coefficient.standard,
+                    estimates: coefficient.estimates.iter().map(|e| e * coefficient.standard).collect(),
+                    half_width: coefficient.half_width * coefficient.standard,
+                })
+                .collect(),
         }
     }
 

@@ -43,7 +43,7 @@ pub fn coefficient_plot_in(model: &Model, layout: Layout) -> String {
         grid(canvas, &geometry, &axis.ticks(if layout == Layout::Wide { 7 } else { 4 }));
         upright(canvas, &geometry, axis.x(0.0), 1.4, palette::ZERO);
         for (row, coefficient) in model.coefficients.iter().enumerate() {
-            row_label(canvas, &geometry, row, coefficient, step(coefficient).as_deref());
+            row_label(canvas, &geometry, row, &coefficient.term.name(), step(coefficient).as_deref());
             whisker(canvas, &axis, geometry.mark(row), &change(coefficient));
         }
         axis_title(canvas, &geometry, &title);

@@ -8,6 +8,7 @@ mod axis;
 pub(crate) mod coefficients;
 pub(crate) mod noise;
 pub(crate) mod parts;
+pub(crate) mod preview;
 mod text;
 
 use maud::{PreEscaped, html};
@@ -93,16 +94,18 @@ struct Geometry {
 impl Geometry {
     /// For the features of a model above `title_lines` lines of axis title.
     fn new(layout: Layout, model: &Model, title_lines: usize) -> Self {
-        let rows = model.coefficients.len();
+        let label = |one: &Coefficient| {
+            let step = step(one).map_or(0.0, |step| text::ems(&step) * SMALL_SIZE);
+            step.max(text::ems(&one.term.name()) * NAME_SIZE)
+        };
+        let widest = model.coefficients.iter().map(label).fold(0.0, f64::max);
+        Self::for_rows(layout, model.coefficients.len(), widest, title_lines)
+    }
+
+    /// For so many rows, the widest label of which takes `widest` pixels.
+    fn for_rows(layout: Layout, rows: usize, widest: f64, title_lines: usize) -> Self {
         let (width, left, right) = match layout {
-            Layout::Wide => {
-                let label = |one: &Coefficient| {
-                    let step = step(one).map_or(0.0, |step| text::ems(&step) * SMALL_SIZE);
-                    step.max(text::ems(&one.term.name()) * NAME_SIZE)
-                };
-                let widest = model.coefficients.iter().map(label).fold(0.0, f64::max);
-                (800.0, (widest + GAP).clamp(100.0, 270.0), 788.0)
-            }
+            Layout::Wide => (800.0, (widest + GAP).clamp(100.0, 270.0), 788.0),
             Layout::Narrow => (360.0, 8.0, 352.0),
         };
         let row_height = match layout {
@@ -246,19 +249,12 @@ fn svg(geometry: &Geometry, said: &Said<'_>, draw: impl FnOnce(&Canvas<'_>)) -> 
 }
 
 /// Writes the name of a feature beside or above its marks, and a few words under or beside the name.
-fn row_label(
-    canvas: &Canvas<'_>,
-    geometry: &Geometry,
-    row: usize,
-    coefficient: &Coefficient,
-    beside: Option<&str>,
-) {
-    let name = coefficient.term.name();
+fn row_label(canvas: &Canvas<'_>, geometry: &Geometry, row: usize, name: &str, beside: Option<&str>) {
     let (x, middle) = (geometry.left - GAP, geometry.mark(row));
     match geometry.layout {
         Layout::Wide => {
             let room = geometry.left - GAP;
-            let name = ellipsize(&name, room / NAME_SIZE);
+            let name = ellipsize(name, room / NAME_SIZE);
             let step = beside.filter(|_| geometry.rows <= COMPACT_ABOVE);
             let raised = if step.is_some() { 8.0 } else { 0.0 };
             canvas.text(&name, (x, middle - raised), HPos::Right, NAME_SIZE, palette::INK);
@@ -271,7 +267,7 @@ fn row_label(
             let (y, room) = (middle - 17.0, geometry.right - geometry.left);
             let for_beside =
                 beside.map_or(0.0, |words| (text::ems(words) * SMALL_SIZE + 12.0).min(0.45 * room));
-            let name = ellipsize(&name, (room - for_beside) / NAME_SIZE);
+            let name = ellipsize(name, (room - for_beside) / NAME_SIZE);
             canvas.text(&name, (geometry.left, y), HPos::Left, NAME_SIZE, palette::INK);
             if let Some(words) = beside {
                 let words = ellipsize(words, (for_beside - 10.0) / SMALL_SIZE);

@@ -46,7 +46,7 @@ pub fn noise_plot_in(model: &Model, layout: Layout) -> String {
         for (row, coefficient) in model.coefficients.iter().enumerate() {
             let number = numbers::percent(coefficient.noise_share);
             let beside = (layout == Layout::Narrow).then_some(number.as_str());
-            row_label(canvas, &geometry, row, coefficient, beside);
+            row_label(canvas, &geometry, row, &coefficient.term.name(), beside);
             let y = geometry.mark(row);
             let half = if layout == Layout::Wide { 7.0 } else { 5.5 };
             let share = coefficient.noise_share * 100.0;

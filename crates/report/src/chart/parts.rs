@@ -60,7 +60,7 @@ pub fn parts_plot_in(model: &Model, layout: Layout) -> String {
             (0..=100).step_by(step).map(|at| (axis.x(f64::from(at)), format!("{at}%"))).collect();
         grid(canvas, &geometry, &ticks);
         for (row, coefficient) in model.coefficients.iter().enumerate() {
-            row_label(canvas, &geometry, row, coefficient, None);
+            row_label(canvas, &geometry, row, &coefficient.term.name(), None);
             bar(canvas, &axis, geometry.mark(row), layout, coefficient.parts.as_ref());
         }
         axis_title(canvas, &geometry, &title);

@@ -15,6 +15,9 @@ const WITHIN: (f64, f64) = (0.3, 0.25);
 /// The same for what a rare level loses where its partner saturates.
 const RARE: (f64, f64) = (1.0, 0.5);
 
+/// Standard deviation of the correction for covariances that the ball makes up within a party.
+const SPURIOUS: f64 = 0.5;
+
 /// What is known of all losses together.
 pub(super) struct Losses {
     /// I + Σ mean·J: undoes the mean losses of the weights of the coordinates.
@@ -115,10 +118,34 @@ impl Losses {
         collector.add(RARE, &(&on_label * w), &zero);
         collector.mean += &on_label * faer::Scale(RARE.0);
 
+        made_up(evidence, &mut collector, label, features);
+
         let identity = Mat::<f64>::identity(d, d);
         let undo = &identity + h_inverse * &collector.mean;
         let derivative = &undo + h_inverse * on_label * faer::Scale(2.0 * RARE.0);
         Self { undo, derivative, effects: collector.effects, explained: collector.explained }
+    }
+}
+
+/// One θ for each party: how wrong the correction for covariances that its ball makes up may be.
+fn made_up(evidence: &Evidence<'_>, collector: &mut Collector<'_>, label: usize, features: &[usize]) {
+    let Learned { white, w, label_variance, .. } = collector.learned;
+    let d = features.len();
+    let a = &white.transform;
+    let along = a.transpose() * w;
+    for members in &evidence.parties {
+        let mine: Vec<usize> = (0..d).filter(|&j| members.contains(&features[j])).collect();
+        let mut on_label = Col::<f64>::zeros(d);
+        let mut on_matrix = Col::<f64>::zeros(d);
+        for &i in &mine {
+            if members.contains(&label) {
+                on_label[i] = evidence.spurious[(features[i], label)] / label_variance.sqrt();
+            }
+            for &j in &mine {
+                on_matrix[i] += evidence.spurious[(features[i], features[j])] * along[j];
+            }
+        }
+        collector.add((0.0, SPURIOUS), &(a * on_label), &(a * on_matrix));
     }
 }
 

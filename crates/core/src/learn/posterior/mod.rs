@@ -39,6 +39,8 @@ pub struct Evidence<'a> {
     pub covariance: Mat<f64>,
     /// Standard deviation of the noise in an off-diagonal entry of `covariance`, by column.
     pub covariance_noise: Vec<f64>,
+    /// What of `covariance` was taken out because the ball makes it up, within parties.
+    pub spurious: Mat<f64>,
     /// What clipping did to each column.
     pub clipping: Vec<Clipping>,
 }
@@ -52,19 +54,21 @@ impl<'a> Evidence<'a> {
     ) -> Self {
         let p = released.columns().len();
         let mut covariance = Mat::zeros(p, p);
+        let mut spurious = Mat::zeros(p, p);
         let mut covariance_noise = vec![0.0; p];
         let mut clipping = vec![Clipping::NONE; p];
         for (members, moments, clipped) in parties {
             for (i, &row) in members.iter().enumerate() {
                 for (j, &column) in members.iter().enumerate() {
                     covariance[(row, column)] = moments.covariance[i * members.len() + j];
+                    spurious[(row, column)] = moments.spurious[i * members.len() + j];
                 }
                 covariance_noise[row] = moments.noise;
                 clipping[row] = clipped[i];
             }
         }
         let parties = parties.iter().map(|(members, ..)| members.clone()).collect();
-        Self { released, parties, covariance, covariance_noise, clipping }
+        Self { released, parties, covariance, covariance_noise, spurious, clipping }
     }
 
     /// What mixed rows say that come without local moments: every column is a party of its own, its variance is that
@@ -94,6 +98,7 @@ impl<'a> Evidence<'a> {
             clipping: clipping.collect(),
             parties: (0..p).map(|column| vec![column]).collect(),
             covariance_noise: errors,
+            spurious: Mat::zeros(p, p),
             covariance: Mat::from_fn(p, p, |i, j| if i == j { variances[i] } else { 0.0 }),
             released,
         }
