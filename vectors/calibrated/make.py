@@ -57,6 +57,7 @@ def case(name, seed, n, parties, epsilon, label, features, rows_only=False):
         "box_part": numbers(reference.box_factor(release)),
         "scale_error": numbers(reference.scale_error(release)),
         "kurtosis": numbers(reference.kurtosis(release)),
+        "believable_variance": None if rows_only else numbers(reference.believable_variance(release)),
         "numeric": [bool(numeric) for numeric in release.numeric],
         "label": label,
         "features": features,
@@ -133,7 +134,7 @@ def frame(name, seed, n, mu, party):
     r.numeric, r.s1, r.s2, r.r1, r.r2, r.B = numeric, s1, s2, r1, r2, B
     r.resolved, r.centre, r.scale, r.mean, r.centre_error = resolved, centre, scale, mbar, error
     r.eta, r.mean_error = np.full(d, of_product / (n * Q * Q)), np.full(d, of_mean / (n * Q))
-    r.cap = np.where(numeric, 1.5, 2.0)
+    r.cap, r.believe_all = np.where(numeric, 1.5, 2.0), False
     made_up = reference.spurious(party, list(range(d)), centre, resolved, math.sqrt(C) / Q)
     return {
         "name": name,
@@ -155,6 +156,7 @@ def frame(name, seed, n, mu, party):
             "box_part": numbers(reference.box_factor(r)),
             "scale_error": numbers(reference.scale_error(r)),
             "kurtosis": numbers(reference.kurtosis(r)),
+            "believable_variance": numbers(reference.believable_variance(r)),
             "centres": numbers(reference.centres(r)),
         },
     }

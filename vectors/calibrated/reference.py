@@ -73,7 +73,7 @@ def release(U, parties, mu, rng):
     mu_1, mu_2, mu_3, mu_4 = (mu * math.sqrt(share) for share in (local / 4, local / 4, local / 2, 1 - local))
     names = "noise centre scale low high mean eta resolved cap mean_error centre_error s1 r1 s2 r2 numeric".split()
     r = SimpleNamespace(n=n, p=p, parties=[], B=np.zeros((p, p)), **{name: np.zeros(p) for name in names})
-    r.spurious = np.zeros((p, p))
+    r.spurious, r.believe_all = np.zeros((p, p)), False
     V = np.empty((n, p))
     for party in parties:
         P = [j for columns, _ in party for j in columns]
@@ -122,7 +122,7 @@ def from_rows(Z, n, noise):
         n=n, k=k, p=p, parties=[[j] for j in range(p)], Z=Z, noise=noise, B=np.diag(variance),
         eta=(variance * n / k + noise**2) * math.sqrt(k) / n, resolved=zero, cap=zero + 1, numeric=zero + 1,
         centre=zero, scale=zero + 1, low=zero - 1, high=zero + 1, mean=zero, centre_error=zero, mean_error=zero,
-        s1=zero + 1, s2=zero + 1, r1=zero + 1, r2=zero + 1, spurious=np.zeros((p, p)),
+        s1=zero + 1, s2=zero + 1, r1=zero + 1, r2=zero + 1, spurious=np.zeros((p, p)), believe_all=True,
     )  # fmt: skip
 
 
@@ -182,9 +182,9 @@ def box_factor(r):
 
 
 def attenuation(r):
-    """Standard deviation before clipping over that after it: ball, times box."""
-    ball_part = np.sqrt(np.maximum(r.resolved, 0) / np.maximum(r.B.diagonal(), 3 * r.eta))
-    return np.clip(ball_part, 1, r.cap) * box_factor(r)
+    """Standard deviation before clipping over that after it: ball, shrunk by its own noise (prior sd 0.2), times box."""
+    ball_part = np.clip(np.sqrt(np.maximum(r.resolved, 0) / np.maximum(r.B.diagonal(), 3 * r.eta)), 1, r.cap)
+    return np.exp(np.log(ball_part) * 0.04 / (0.04 + scale_error(r))) * box_factor(r)
 
 
 def scale_error(r):
@@ -192,6 +192,17 @@ def scale_error(r):
     r2 = np.maximum(r.r2, 0.1)
     of_moments = 2 * (r.eta / np.maximum(r.B.diagonal(), 3 * r.eta)) ** 2
     return (of_moments + ((1 - r2) / r2) ** 2) / 4
+
+
+def believable_variance(r):
+    """Variance of each column, from the second round and the moments, shrunk towards 0 as far as neither knows it."""
+    if r.believe_all:
+        return np.full(r.p, np.inf)
+    round_precision = 1 / np.maximum(((1 - r.r2) * (r.s2 / r.scale) ** 2) ** 2, 1e-300)
+    moment_precision = 1 / (2 * r.eta**2)
+    precision = round_precision + moment_precision
+    found = np.maximum((r.resolved * round_precision + r.B.diagonal() * moment_precision) / precision, 0)
+    return found**3 / (found**2 + 1 / precision)
 
 
 def kurtosis(r):
@@ -461,7 +472,9 @@ def fit(r, label, features, level=0.95):
     sketch_mixing = np.clip(np.sum((share[:, None] * scaled) * (rho @ scaled), 0), 0, sketch)
     unseen = variance(hidden_covariance(hidden))
     unseen_mixing = np.clip(variance(hidden_covariance(hidden * of_mixing)), 0, unseen)
-    weights = T @ w
+    # Where noise hides the spread of a column, little of what seems to go with it can be believed.
+    believed = np.minimum(1.0, believable_variance(r) / np.maximum(r.B.diagonal(), 3 * r.eta))
+    weights = believed[features] * believed[label] * (T @ w)
     of_scale = scale_error(r)
     parts = np.array([
         (sketch - sketch_mixing) + (unseen - unseen_mixing) + variance(np.diag(local))

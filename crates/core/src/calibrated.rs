@@ -32,6 +32,8 @@ const LEVEL_SCALE: f64 = 0.5;
 
 /// Largest attenuation by the ball that is undone: of a numeric column, and of a level.
 const MOST_ATTENUATION: (f64, f64) = (1.5, 2.0);
+/// Standard deviation beforehand of the logarithm of the attenuation by the ball.
+const BALL_PART_PRIOR: f64 = 0.2;
 /// Largest logarithm of the attenuation by the box that is undone, and its standard deviation beforehand.
 const MOST_BOX_PART: f64 = 0.4;
 const BOX_PART_PRIOR: f64 = 0.1;
@@ -710,14 +712,22 @@ pub struct Clipping {
     pub scale_error: f64,
     /// Excess kurtosis of a level; 0 for a numeric column.
     pub kurtosis: f64,
+    /// Variance that can be believed in, from the rounds and the moments together; infinite where nothing was clipped.
+    pub believable_variance: f64,
     /// Whether the column is numeric rather than a level.
     pub numeric: bool,
 }
 
 impl Clipping {
     /// Nothing was clipped.
-    pub const NONE: Self =
-        Self { attenuation: 1.0, box_part: 1.0, scale_error: 0.0, kurtosis: 0.0, numeric: true };
+    pub const NONE: Self = Self {
+        attenuation: 1.0,
+        box_part: 1.0,
+        scale_error: 0.0,
+        kurtosis: 0.0,
+        believable_variance: f64::INFINITY,
+        numeric: true,
+    };
 }
 
 impl LocalMoments {
@@ -728,21 +738,39 @@ impl LocalMoments {
             let rounds = &frame.rounds[column];
             let after = self.covariance[column * width + column].max(3.0 * self.noise);
             let most = if rounds.numeric { MOST_ATTENUATION.0 } else { MOST_ATTENUATION.1 };
-            let ball_part = (frame.resolved[column].max(0.0) / after).sqrt().clamp(1.0, most);
             let box_part = rounds.box_part();
             let doubt = |resolved: f64| ((1.0 - resolved) / resolved).powi(2);
             let second = rounds.second_resolved.max(LEAST_RESOLVED);
+            let scale_error = (2.0 * (self.noise / after).powi(2) + doubt(second)) / 4.0;
+            let found = (frame.resolved[column].max(0.0) / after).sqrt().clamp(1.0, most);
+            let prior = BALL_PART_PRIOR * BALL_PART_PRIOR;
+            let ball_part = (found.ln() * prior / (prior + scale_error)).exp();
             let share = frame.scalings[column].centre.clamp(0.0, 1.0);
             let variance = (share * (1.0 - share)).max(0.01);
             Clipping {
                 attenuation: ball_part * box_part,
                 box_part,
-                scale_error: (2.0 * (self.noise / after).powi(2) + doubt(second)) / 4.0,
+                scale_error,
                 kurtosis: if rounds.numeric { 0.0 } else { ((1.0 - 6.0 * variance) / variance).max(0.0) },
+                believable_variance: self.believable_variance(frame, column),
                 numeric: rounds.numeric,
             }
         };
         (0..width).map(of_column).collect()
+    }
+
+    /// The variance of a column, from the second round and the moments by how well each knows it, and shrunk towards 0 as
+    /// far as both together do not.
+    fn believable_variance(&self, frame: &Frame, column: usize) -> f64 {
+        let rounds = &frame.rounds[column];
+        let of_round = frame.resolved[column];
+        let ratio = rounds.second_sd / frame.scalings[column].scale;
+        let round_precision = 1.0 / ((1.0 - rounds.second_resolved) * ratio * ratio).powi(2).max(1e-300);
+        let of_moments = self.covariance[column * self.means.len() + column];
+        let moment_precision = 1.0 / (2.0 * self.noise * self.noise);
+        let precision = round_precision + moment_precision;
+        let found = ((of_round * round_precision + of_moments * moment_precision) / precision).max(0.0);
+        found * found * found / (found * found + 1.0 / precision)
     }
 
     /// The mean of each column, in units of its public range: what it was centred by, and the moments' correction as

@@ -25,8 +25,9 @@ fn cases() -> Vec<Value> {
 }
 
 fn clipping(case: &Value) -> Vec<Clipping> {
-    let [attenuation, box_part, scale_error, kurtosis] =
-        ["attenuation", "box_part", "scale_error", "kurtosis"].map(|name| numbers(&case[name]));
+    let [attenuation, box_part, scale_error, kurtosis, believable_variance] =
+        ["attenuation", "box_part", "scale_error", "kurtosis", "believable_variance"]
+            .map(|name| numbers(&case[name]));
     let numeric = case["numeric"].as_array().unwrap();
     (0..attenuation.len())
         .map(|j| Clipping {
@@ -34,6 +35,7 @@ fn clipping(case: &Value) -> Vec<Clipping> {
             box_part: box_part[j],
             scale_error: scale_error[j],
             kurtosis: kurtosis[j],
+            believable_variance: believable_variance[j],
             numeric: numeric[j].as_bool().unwrap(),
         })
         .collect()
@@ -172,6 +174,8 @@ fn frames_and_moments_agree_with_the_reference() {
         assert_close(&found(|c| c.box_part), &numbers(&expected["box_part"]), what);
         assert_close(&found(|c| c.scale_error), &numbers(&expected["scale_error"]), what);
         assert_close(&found(|c| c.kurtosis), &numbers(&expected["kurtosis"]), what);
+        let believable = found(|c| c.believable_variance);
+        assert_close(&believable, &numbers(&expected["believable_variance"]), what);
         assert_close(&moments.centres(&frame), &numbers(&expected["centres"]), what);
     }
 }

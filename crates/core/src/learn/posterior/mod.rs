@@ -428,7 +428,13 @@ pub fn posterior(evidence: &Evidence<'_>, label: usize, features: &[usize]) -> R
     let explained = learned.explained();
 
     let undo = back * &losses.undo;
-    let weights = &undo * w;
+    // Where noise hides the spread of a column, little of what seems to go with it can be believed.
+    let believed = |column: usize| {
+        let seen = evidence.covariance[(column, column)].max(3.0 * evidence.covariance_noise[column]);
+        (evidence.clipping[column].believable_variance / seen).min(1.0)
+    };
+    let found_weights = &undo * w;
+    let weights = Col::from_fn(d, |j| found_weights[j] * believed(features[j]) * believed(label));
     let found = Col::from_fn(d, |i| learned.found.values[i]);
     let estimate = &undo * (h_inverse * found);
     // Each row turns errors of the equations into the error of one coefficient.
