@@ -190,13 +190,13 @@ fn studies_that_are_not_sealed_or_were_edited() {
         ("epsilon = 1.0", "epsilon = 2.0"),
         ("hi = 100", "hi = 120"),
         ("unit = \"years\"", "unit = \"months\""),
-        ("mixed = ", "mixed = 1"),
-        ("norm_squared = ", "norm_squared = 1"),
+        ("standardise-sum = ", "standardise-sum = 1"),
+        ("standardise-square = ", "standardise-square = 1"),
         ("mixing_key = \"", "mixing_key = \"0"),
         ("[sealed]\nid = \"", "[sealed]\nid = \"0"),
         ("k = ", "k = 3"),
         ("mu = 0.", "mu = 1."),
-        ("shares = [1048576]", "shares = [1048575]"),
+        ("shares = [131072,", "shares = [131071,"),
     ];
     let sealed_part = sealed.find("[sealed]").unwrap();
     for (from, to) in edits {
@@ -238,8 +238,11 @@ fn parties_and_files_that_do_not_exist() {
 fn outputs_that_cannot_be_written() {
     let place = Workplace::new();
     place.write("there.parquet", "something of mine");
-    let out =
-        |out| place.line(&format!("release study.toml --party north --data north.csv --yes --out {out}"));
+    let out = |out| {
+        place.line(&format!(
+            "release study.toml --party north --data north.csv --yes --accept-low-accuracy --out {out}"
+        ))
+    };
     out("there.parquet").refused(3, &["there.parquet", "--force"]);
     assert_eq!(place.read("there.parquet"), "something of mine");
     out("no/such/folder/x.parquet").refused(3, &["folder does not exist"]);
@@ -274,7 +277,16 @@ fn a_full_disk_loses_nothing() {
     let mut limited = std::process::Command::new("sh");
     limited
         .args(["-c", script, env!("CARGO_BIN_EXE_potluck")])
-        .args(["release", "study.toml", "--party", "north", "--data", "north.csv", "--yes"])
+        .args([
+            "release",
+            "study.toml",
+            "--party",
+            "north",
+            "--data",
+            "north.csv",
+            "--yes",
+            "--accept-low-accuracy",
+        ])
         .args(["--out", "north.release.parquet"])
         .current_dir(place.folder())
         .env("POTLUCK_LEDGER", place.path("ledger.sqlite"));
@@ -324,6 +336,7 @@ fn ledgers_that_are_missing_damaged_in_use_or_exhausted() {
             "--data",
             "north.csv",
             "--yes",
+            "--accept-low-accuracy",
             "--out",
             "second.parquet",
         ])
@@ -408,7 +421,7 @@ fn regressions_that_cannot_be() {
         .ok();
     place.write("south.csv", south_csv());
     place
-        .line("release study.toml --party south --data south.csv --out s.parquet --yes --ledger s.sqlite")
+        .line("release study.toml --party south --data south.csv --out s.parquet --yes --accept-low-accuracy --ledger s.sqlite")
         .ok();
     place.run(&["join", "study.toml", "s.parquet", "north.release.parquet", "--out", "public.parquet"]).ok();
     let fit = |arguments: &[&str]| {
@@ -444,7 +457,14 @@ fn wrong_usage() {
         .refused(2, &["--yes"]);
     // Nobody is there to agree.
     place
-        .line("release study.toml --party north --data north.csv --out north.release.parquet")
+        .line("release study.toml --party north --data north.csv --out north.release.parquet --accept-low-accuracy")
         .refused(2, &["--yes"]);
+    // Forty people are too few for a regression to be of use.
+    place
+        .line("release study.toml --party north --data north.csv --out north.release.parquet --yes")
+        .refused(2, &["40 subjects", "--accept-low-accuracy"]);
+    place.run(&["simulate", "study.toml", "--signal", "1.5"]).refused(2, &["--signal"]);
+    place.run(&["simulate", "study.toml", "--label", "height"]).refused(3, &["no such label", "age"]);
+    place.run(&["simulate", "study.toml", "--rows", "1000000000"]).refused(2, &["memory", "--rows"]);
     place.assert_untouched();
 }

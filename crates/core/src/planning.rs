@@ -17,6 +17,9 @@ pub const FUTILE: f64 = 0.1;
 
 /// Variance of a column that spreads evenly over its public range, in encoded units.
 const EVEN_VARIANCE: f64 = 1.0 / 3.0;
+/// Variance of R² over that of the products of label and prediction: 4 of the products themselves, the rest of learning from
+/// four fifths of the rows.
+const JUDGEMENT: f64 = 5.6;
 /// Studies with more subjects than this are not planned.
 const MOST_ROWS: f64 = 1e12;
 
@@ -104,40 +107,22 @@ impl Prospect {
     /// What to expect if all features together explain `signal` of the label's variance.
     pub fn outlook(&self, signal: f64) -> Outlook {
         let p = self.columns.len();
-        let features = (p - 1) as f64;
-        let each = signal / features;
         let parties = self.columns.iter().map(|column| column.party + 1).max().unwrap_or(1);
         let mut by_party = vec![(0.0, 0.0); parties];
         let (mut errors, mut recovered, mut r_squared) = (0.0, 0.0, 0.0);
-        for (label, label_column) in self.columns.iter().enumerate() {
-            let mut explained = 0.0;
-            let mut noise = 0.0;
-            for (feature, column) in self.columns.iter().enumerate().filter(|&(feature, _)| feature != label)
-            {
-                let direct = self.variance(column, label_column);
-                // Every other feature's share of the label passes through a correlation that is noisy, too.
-                let crossed: f64 = (0..p)
-                    .filter(|&other| other != label && other != feature)
-                    .map(|other| {
-                        let v = self.variance(column, &self.columns[other]);
-                        let kept = shrinkage(1.0 / features, v);
-                        each * (kept * kept * v
-                            + (1.0 - kept).powi(2) / features * shrinkage(v, 1.0 / features))
-                    })
-                    .sum();
-                let variance = direct + crossed + (1.0 - signal) / self.rows;
-                errors += variance;
-                by_party[column.party].0 += variance;
-                by_party[column.party].1 += 1.0;
-                let kept = shrinkage(each, variance);
-                explained += each * kept;
-                noise += each * kept * kept * direct;
+        for label in 0..p {
+            let expected = self.with_label(label, signal);
+            for (column, variance) in self.columns.iter().zip(&expected.variances) {
+                if let Some(variance) = variance {
+                    errors += variance;
+                    by_party[column.party].0 += variance;
+                    by_party[column.party].1 += 1.0;
+                }
             }
-            recovered += explained / signal;
-            let sampling = 4.0 * signal * (1.0 - signal).powi(2) / self.rows;
-            r_squared += (8.0 * noise + sampling).sqrt();
+            recovered += expected.recovered;
+            r_squared += expected.r_squared_error;
         }
-        let pairs = p as f64 * features;
+        let pairs = (p * (p - 1)) as f64;
         let worst = by_party.iter().filter(|(_, count)| *count > 0.0).map(|(sum, count)| sum / count);
         Outlook {
             coefficient_error: (errors / pairs).sqrt(),
@@ -146,6 +131,66 @@ impl Prospect {
             r_squared_error: r_squared / p as f64,
         }
     }
+
+    /// What to expect with this column as the label.
+    fn with_label(&self, label: usize, signal: f64) -> WithLabel {
+        let features = (self.columns.len() - 1) as f64;
+        let each = signal / features;
+        let of_label = &self.columns[label];
+        let others = |not: usize| {
+            self.columns.iter().enumerate().filter(move |&(at, _)| at != label && at != not).map(|(_, c)| c)
+        };
+        let variance = |feature: usize, column: &ColumnOutlook| {
+            // Every other feature's share of the label passes through a correlation that is noisy, too.
+            let crossed = others(feature).map(|other| {
+                let v = self.variance(column, other);
+                let kept = shrinkage(1.0 / features, v);
+                each * (kept * kept * v + (1.0 - kept).powi(2) / features * shrinkage(v, 1.0 / features))
+            });
+            self.variance(column, of_label) + crossed.sum::<f64>() + (1.0 - signal) / self.rows
+        };
+        let variances: Vec<Option<f64>> = self
+            .columns
+            .iter()
+            .enumerate()
+            .map(|(feature, column)| (feature != label).then(|| variance(feature, column)))
+            .collect();
+
+        // How large effects are is itself learned from the features; where they say little, the prior decides.
+        let known: f64 = variances.iter().flatten().map(|v| shrinkage(each, *v).powi(2)).sum::<f64>() / 4.0;
+        let size = (known * each + prior_effect(features)) / (1.0 + known);
+        let (mut explained, mut noise) = (0.0, 0.0);
+        for (column, variance) in self.columns.iter().zip(&variances) {
+            let Some(variance) = variance else { continue };
+            let kept = shrinkage(size, *variance);
+            let weight_squared = kept * kept * (each + variance);
+            explained += 2.0 * kept * each - weight_squared;
+            noise += weight_squared * self.variance(column, of_label);
+        }
+        let sampling = 4.0 * signal * (1.0 - signal).powi(2) / self.rows;
+        WithLabel {
+            variances,
+            recovered: (explained / signal).max(0.0),
+            r_squared_error: (JUDGEMENT * noise + sampling).sqrt(),
+        }
+    }
+}
+
+/// What to expect with one column as the label.
+struct WithLabel {
+    /// Variances of the coefficients; none for the label.
+    variances: Vec<Option<f64>>,
+    recovered: f64,
+    r_squared_error: f64,
+}
+
+/// Mean prior variance of an effect, as the learner has it before it sees anything.
+fn prior_effect(features: f64) -> f64 {
+    const SHARES: [f64; 4] = [1.0, 0.5, 0.25, 0.1];
+    // A grid of equal ratios from 0.01 to 1 has this mean.
+    const GRID_MEAN: f64 = 0.22;
+    let of_share = |share: &f64| share * share * (2.0 / (features * share)).min(0.3);
+    0.9 * GRID_MEAN * SHARES.iter().map(of_share).sum::<f64>() / SHARES.iter().sum::<f64>()
 }
 
 /// The part of a signal of variance `signal` that is kept of an estimate with this error.

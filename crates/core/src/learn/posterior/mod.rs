@@ -352,9 +352,9 @@ struct Equations {
 impl Equations {
     fn new(learned: &Learned, sample: &Sample) -> Self {
         let (n, k, d) = (sample.n, sample.k, learned.means.len());
-        let Learned { white, w, h, h_inverse, means, correlations, .. } = learned;
+        let Learned { white, w, h, means, correlations, .. } = learned;
         let (t, lambda) = (&white.spreads, &white.variances);
-        let doubt = weight_doubt(learned, h_inverse);
+        let doubt = WeightDoubt::new(learned).variances;
         let squares: Vec<f64> = (0..d).map(|i| w[i] * w[i] + doubt[i]).collect();
         let total = Mat::from_fn(d, d, |b, e| {
             n / k * (h[(b, e)] - f64::from(b == e)) + if b == e { t[b] } else { 0.0 }
@@ -405,15 +405,26 @@ impl Equations {
     }
 }
 
-/// Posterior variances of the weights: shrunk weights understate what errors in H are multiplied by.
-fn weight_doubt(learned: &Learned, h_inverse: &Mat<f64>) -> Vec<f64> {
-    let d = learned.means.len();
-    let doubt: Vec<f64> =
-        learned.found.variances.iter().zip(&learned.factors).map(|(v, factor)| v * factor).collect();
-    // tr(H⁻¹ diag(doubt) H⁻¹ H) = Σ doubt·H⁻¹ on the diagonal.
-    let total: f64 = (0..d).map(|i| doubt[i] * h_inverse[(i, i)]).sum();
-    let keep = (0.5 * (1.0 - learned.explained()) / total.max(1e-300)).min(1.0);
-    (0..d).map(|i| keep * (0..d).map(|j| h_inverse[(i, j)].powi(2) * doubt[j]).sum::<f64>()).collect()
+/// What is not known of the weights of the coordinates.
+struct WeightDoubt {
+    /// Posterior variances: shrunk weights understate what errors in H are multiplied by.
+    variances: Vec<f64>,
+    /// Explained share that is missed on average because the weights are not known.
+    missed: f64,
+}
+
+impl WeightDoubt {
+    fn new(learned: &Learned) -> Self {
+        let d = learned.means.len();
+        let h_inverse = &learned.h_inverse;
+        let doubt: Vec<f64> =
+            learned.found.variances.iter().zip(&learned.factors).map(|(v, factor)| v * factor).collect();
+        // tr(H⁻¹ diag(doubt) H⁻¹ H) = Σ doubt·H⁻¹ on the diagonal.
+        let total: f64 = (0..d).map(|i| doubt[i] * h_inverse[(i, i)]).sum();
+        let keep = (0.5 * (1.0 - learned.explained()) / total.max(1e-300)).min(1.0);
+        let variance = |i: usize| keep * (0..d).map(|j| h_inverse[(i, j)].powi(2) * doubt[j]).sum::<f64>();
+        Self { variances: (0..d).map(variance).collect(), missed: keep * total }
+    }
 }
 
 /// Learns the regression of `label` on `features`.
