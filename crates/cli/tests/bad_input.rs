@@ -465,6 +465,6 @@ fn wrong_usage() {
         .refused(2, &["40 subjects", "--accept-low-accuracy"]);
     place.run(&["simulate", "study.toml", "--signal", "1.5"]).refused(2, &["--signal"]);
     place.run(&["simulate", "study.toml", "--label", "height"]).refused(3, &["no such label", "age"]);
-    place.run(&["simulate", "study.toml", "--rows", "1000000000"]).refused(2, &["memory", "--rows"]);
+    place.run(&["simulate", "study.toml", "--rows", "400000000"]).refused(2, &["memory", "--rows"]);
     place.assert_untouched();
 }

@@ -72,11 +72,10 @@ pub fn predict(
                 match (&inputs[at], term) {
                     (Input::Numbers(numbers), _) => Some(numbers[row]),
                     (Input::Texts(texts), Term::Level { level, levels, .. }) => {
-                        texts.is_valid(row).then(|| {
-                            let text = texts.value(row);
-                            let known = levels.iter().any(|level| level == text) || is_missing(text);
-                            f64::from(level == if known { text } else { "other" })
-                        })
+                        let text = texts.is_valid(row).then(|| texts.value(row))?;
+                        let known = levels.iter().any(|level| level == text);
+                        (known || !is_missing(text))
+                            .then(|| f64::from(level == if known { text } else { "other" }))
                     }
                     (Input::Texts(_), Term::Numeric { .. }) => None,
                 }
