@@ -360,3 +360,18 @@ fn every_stage_can_be_audited() {
     place.line(&format!("{sums} --release north.release.parquet --stage 5")).refused(3, &["stages 1 to 4"]);
     place.line(&format!("{sums} --stage 2")).refused(2, &["--release"]);
 }
+
+/// Levels are compared with the first one on both sides.
+#[test]
+fn a_simulation_with_many_levels_compares_like_with_like() {
+    let place = Workplace::empty();
+    place.write(
+        "study.toml",
+        "format = 1\n[study]\nname = \"levels\"\nrows = 100000\nid = \"integer\"\n[privacy]\nepsilon = 5.0\ndelta = 1e-6\n[[party]]\nname = \"a\"\n[[party.column]]\nname = \"colour\"\nlevels = [\"red\", \"green\", \"blue\"]\n[[party]]\nname = \"b\"\n[[party.column]]\nname = \"y\"\nlo = -1\nhi = 1\n",
+    );
+    let preview = place.line("simulate study.toml --label y --releases 6 --json").json();
+    let coefficients = preview["coefficients"].as_array().unwrap();
+    assert_eq!(coefficients.len(), 2);
+    let held: f64 = coefficients.iter().map(|coefficient| number(&coefficient["coverage"])).sum();
+    assert!(held >= 1.0, "{preview}");
+}

@@ -19,6 +19,8 @@ use crate::stage::{Stage, Statistic, pairs};
 /// Names of the four stages, in order.
 pub const STAGES: [&str; 4] = ["standardise-1", "standardise-2", "moments", "mixed"];
 
+/// Most moments that a party may publish: they stand in the manifest.
+const MOST_MOMENTS: usize = 1 << 21;
 /// Smallest and largest part of μ² that goes to standardisation and moments.
 const LOCAL_PART: (f64, f64) = (0.05, 0.5);
 /// The row norm grows once μ√(n/d_e) exceeds this.
@@ -61,6 +63,11 @@ pub enum CalibratedError {
         /// Sums that there are.
         found: usize,
     },
+    /// There would be too many moments.
+    #[error(
+        "it has too many columns for their moments, more than about two thousand; use fewer columns, or method rmgm"
+    )]
+    TooWide,
     /// Sums could exceed 64 bits.
     #[error("its sums could overflow: use fewer columns or fewer rows")]
     Overflow,
@@ -174,7 +181,8 @@ impl Plan {
     fn mixed_rows(&self, parties: &[Layout]) -> u64 {
         let mut noise: Vec<f64> = Vec::new();
         for layout in parties {
-            let variance = (2.0 * self.largest_norm(layout) / self.stage_mu(3)).powi(2);
+            let noise_level = 2.0 * self.largest_norm(layout) / self.stage_mu(3);
+            let variance = noise_level * noise_level;
             noise.extend(std::iter::repeat_n(variance, layout.width()));
         }
         noise.sort_by(f64::total_cmp);
@@ -197,6 +205,9 @@ impl Plan {
             // B₂ = (11 + 5√5)/8 > 277/100.
             square: sigma_for(self.mu, self.shares[0], (q_squared * q_squared * change * 100, 277))?,
         };
+        if moment_count(layout.width()) > MOST_MOMENTS {
+            return Err(CalibratedError::TooWide);
+        }
         let party = PartyPlan { plan: *self, growth: self.growth(&layout), layout, round };
         // Whatever is published later, noise and sums stay within their types.
         let largest = Ball::of_radius(self.largest_norm(&party.layout))?;
@@ -285,8 +296,8 @@ impl PartyPlan {
             2 => Some(self.moments(&self.frame(earlier)?)?),
             3 => {
                 let frame = self.frame(earlier)?;
-                let moments = self.local_moments(earlier, &frame)?;
-                Some(self.mixed(&frame, &moments)?)
+                let means = self.local_means(earlier, &frame)?;
+                Some(self.mixed(&frame, &means)?)
             }
             _ => None,
         })
@@ -323,10 +334,11 @@ impl PartyPlan {
         })
     }
 
-    fn mixed(&self, frame: &Frame, moments: &LocalMoments) -> Result<Stage, CalibratedError> {
+    fn mixed(&self, frame: &Frame, means: &[f64]) -> Result<Stage, CalibratedError> {
+        let centre = |mean: &f64| round_half_away(mean * f64::from(Q)).clamp(-LARGEST_SCALED, LARGEST_SCALED);
         let encoder = RowEncoder::new(&self.layout.encoders, &frame.scalings)
             .within(frame.ball)
-            .about(moments.centre.clone());
+            .about(means.iter().map(centre).collect());
         let k = self.plan.k;
         Ok(Stage {
             name: STAGES[3],
@@ -449,7 +461,7 @@ impl PartyPlan {
         for encoder in &self.layout.encoders {
             let next = first + encoder.width();
             if matches!(encoder, Encoder::Categorical(_)) {
-                let cases = LevelCases::new(first, &frame.scalings[first..next]);
+                let cases = LevelColumn::new(first, &frame.scalings[first..next]);
                 levels.push((sizes.len(), cases));
                 sizes.push(levels[levels.len() - 1].1.size());
             } else {
@@ -479,6 +491,19 @@ impl PartyPlan {
         spurious
     }
 
+    /// Means within the party, in standardised units and within their boxes, from the noised sums of the third stage.
+    fn local_means(&self, earlier: &[Vec<i64>], frame: &Frame) -> Result<Vec<f64>, CalibratedError> {
+        let width = self.layout.width();
+        let sums = &earlier[2];
+        check_count(2, sums, moment_count(width))?;
+        let all = self.plan.rows as f64 * f64::from(Q);
+        let mean = |(scaling, &sum): (&Scaling, &i64)| {
+            let end = |end: f64| (end - scaling.centre) / scaling.scale;
+            (sum as f64 / all).clamp(end(scaling.low), end(scaling.high))
+        };
+        Ok(frame.scalings.iter().zip(sums).map(mean).collect())
+    }
+
     /// Means and covariances within the party, in standardised units, from the noised sums of the third stage.
     pub fn local_moments(
         &self,
@@ -486,19 +511,10 @@ impl PartyPlan {
         frame: &Frame,
     ) -> Result<LocalMoments, CalibratedError> {
         let width = self.layout.width();
+        let means = self.local_means(earlier, frame)?;
         let sums = &earlier[2];
-        check_count(2, sums, 2 * width + width * (width - 1) / 2)?;
         let n = self.plan.rows as f64;
         let q = f64::from(Q);
-        let means: Vec<f64> = frame
-            .scalings
-            .iter()
-            .zip(sums)
-            .map(|(scaling, &sum)| {
-                let end = |end: f64| (end - scaling.centre) / scaling.scale;
-                (sum as f64 / (n * q)).clamp(end(scaling.low), end(scaling.high))
-            })
-            .collect();
         let mut covariance = vec![0.0; width * width];
         for i in 0..width {
             covariance[i * width + i] = sums[width + i] as f64 / (n * q * q) - means[i] * means[i];
@@ -509,10 +525,6 @@ impl PartyPlan {
             covariance[i * width + j] = entry;
             covariance[j * width + i] = entry;
         }
-        let centre = means
-            .iter()
-            .map(|mean| round_half_away(mean * q).clamp(-LARGEST_SCALED, LARGEST_SCALED))
-            .collect();
         let noise = self.moment_noise(frame.ball)?;
         Ok(LocalMoments {
             means,
@@ -520,76 +532,82 @@ impl PartyPlan {
             covariance,
             spurious,
             noise: noise.product as f64 / (n * q * q),
-            centre,
         })
     }
 }
 
-/// The values that the entries of a categorical column take, each with its probability and squared norm.
-struct LevelCases {
+/// A categorical column: how its entries are scaled, and how likely each level is.
+struct LevelColumn<'a> {
     first: usize,
-    cases: Vec<(Vec<f64>, f64, f64)>,
+    scalings: &'a [Scaling],
+    /// Of each level, and last of none.
+    chances: Vec<f64>,
+    /// Squared norms of the entries in each of these cases.
+    sizes: Vec<f64>,
 }
 
-impl LevelCases {
-    fn new(first: usize, scalings: &[Scaling]) -> Self {
+impl<'a> LevelColumn<'a> {
+    fn new(first: usize, scalings: &'a [Scaling]) -> Self {
         let share: Vec<f64> = scalings.iter().map(|scaling| scaling.centre.clamp(0.0, 1.0)).collect();
         let total = share.iter().sum::<f64>().max(1.0);
-        let share: Vec<f64> = share.iter().map(|share| share / total).collect();
-        let case = |present: Option<usize>| {
-            let entry = |(at, scaling): (usize, &Scaling)| {
-                (f64::from(present == Some(at)) - scaling.centre) / scaling.scale
-            };
-            let x: Vec<f64> = scalings.iter().enumerate().map(entry).collect();
-            let chance = present.map_or_else(|| 1.0 - share.iter().sum::<f64>(), |at| share[at]);
-            let size = x.iter().map(|x| x * x).sum();
-            (x, chance, size)
-        };
-        let present = (0..scalings.len()).map(Some).chain([None]);
-        Self { first, cases: present.map(case).collect() }
+        let mut chances: Vec<f64> = share.iter().map(|share| share / total).collect();
+        chances.push(1.0 - chances.iter().sum::<f64>());
+        let entry = |scaling: &Scaling, u: f64| ((u - scaling.centre) / scaling.scale).powi(2);
+        let none: f64 = scalings.iter().map(|scaling| entry(scaling, 0.0)).sum();
+        let size = |scaling: &Scaling| none - entry(scaling, 0.0) + entry(scaling, 1.0);
+        let sizes = scalings.iter().map(size).chain([none]).collect();
+        Self { first, scalings, chances, sizes }
     }
 
     /// Mean and variance of the squared norm.
     fn size(&self) -> (f64, f64) {
-        let mean: f64 = self.cases.iter().map(|(_, chance, size)| chance * size).sum();
-        let square: f64 = self.cases.iter().map(|(_, chance, size)| chance * size * size).sum();
-        (mean, square - mean * mean)
+        let moment = |power: i32| -> f64 {
+            self.chances.iter().zip(&self.sizes).map(|(chance, size)| chance * size.powi(power)).sum()
+        };
+        (moment(1), moment(2) - moment(1) * moment(1))
     }
 
     /// Covariances, after the ball, of independent entries of this column and another, the rest of the row having a
     /// squared norm of this mean and variance.
     fn covariances(&self, other: &Self, rest: (f64, f64), radius: f64) -> Vec<Vec<f64>> {
         let (mean, reach) = (rest.0, (3.0 * rest.1).sqrt());
-        let (a, b) = (self.cases[0].0.len(), other.cases[0].0.len());
-        let mut products = vec![vec![0.0; b]; a];
-        let (mut left, mut right) = (vec![0.0; a], vec![0.0; b]);
         // Three points that have the mean and variance of a bell curve.
-        for (rest, weight) in
-            [((mean - reach).max(0.0), 1.0 / 6.0), (mean, 2.0 / 3.0), (mean + reach, 1.0 / 6.0)]
-        {
-            for (x, chance_x, size_x) in &self.cases {
-                for (y, chance_y, size_y) in &other.cases {
-                    let chance = weight * chance_x * chance_y;
-                    let factor = (radius / (size_x + size_y + rest).max(1e-300).sqrt()).min(1.0);
-                    for (i, x) in x.iter().enumerate() {
-                        left[i] += chance * factor * x;
-                        for (j, y) in y.iter().enumerate() {
-                            products[i][j] += chance * factor * factor * x * y;
-                        }
-                    }
-                    for (right, y) in right.iter_mut().zip(y) {
-                        *right += chance * factor * y;
-                    }
+        let points = [((mean - reach).max(0.0), 1.0 / 6.0), (mean, 2.0 / 3.0), (mean + reach, 1.0 / 6.0)];
+        let (a, b) = (self.chances.len(), other.chances.len());
+        // Probabilities of pairs of cases, times the ball's factor and times its square; with their margins.
+        let mut squared = vec![vec![0.0; b]; a];
+        let (mut squared_left, mut squared_right, mut squared_all) = (vec![0.0; a], vec![0.0; b], 0.0);
+        let (mut left, mut right, mut all) = (vec![0.0; a], vec![0.0; b], 0.0);
+        for i in 0..a {
+            for j in 0..b {
+                for (rest, weight) in points {
+                    let chance = weight * self.chances[i] * other.chances[j];
+                    let size = (self.sizes[i] + other.sizes[j] + rest).max(1e-300);
+                    let factor = (radius / size.sqrt()).min(1.0);
+                    left[i] += chance * factor;
+                    right[j] += chance * factor;
+                    all += chance * factor;
+                    squared[i][j] += chance * factor * factor;
                 }
+                squared_left[i] += squared[i][j];
+                squared_right[j] += squared[i][j];
+                squared_all += squared[i][j];
             }
         }
-        for (products, left) in products.iter_mut().zip(&left) {
-            for (product, right) in products.iter_mut().zip(&right) {
-                *product -= left * right;
-            }
-        }
-        products
+        let covariance = |i: usize, j: usize| {
+            let (x, y) = (&self.scalings[i], &other.scalings[j]);
+            let product = squared[i][j] - y.centre * squared_left[i] - x.centre * squared_right[j]
+                + x.centre * y.centre * squared_all;
+            let means = (left[i] - x.centre * all) * (right[j] - y.centre * all);
+            (product - means) / (x.scale * y.scale)
+        };
+        (0..a - 1).map(|i| (0..b - 1).map(|j| covariance(i, j)).collect()).collect()
     }
+}
+
+/// Sums, squares and products of so many columns.
+fn moment_count(width: usize) -> usize {
+    2 * width + width * width.saturating_sub(1) / 2
 }
 
 fn check_count(stage: usize, sums: &[i64], expected: usize) -> Result<(), CalibratedError> {
@@ -773,16 +791,18 @@ impl LocalMoments {
         found * found * found / (found * found + 1.0 / precision)
     }
 
-    /// The mean of each column, in units of its public range: what it was centred by, and the moments' correction as
-    /// far as noise and clipping let it be believed.
-    pub fn centres(&self, frame: &Frame) -> Vec<f64> {
+    /// The mean of each column and the standard deviation of its noise, in units of the public range: what it was
+    /// centred by, and the moments' correction as far as noise and clipping let it be believed.
+    pub fn centres(&self, frame: &Frame) -> Vec<(f64, f64)> {
         let of_column = |column: usize| {
             let scaling = &frame.scalings[column];
             let error = frame.rounds[column].centre_error.powi(2);
-            let doubt = (scaling.scale * self.mean_noise).powi(2)
-                + (CENTRE_DOUBT * scaling.scale).powi(2) * frame.resolved[column].clamp(0.0, 1.0);
+            let noise = (scaling.scale * self.mean_noise).powi(2);
+            let doubt =
+                noise + (CENTRE_DOUBT * scaling.scale).powi(2) * frame.resolved[column].clamp(0.0, 1.0);
             let trust = error / (error + doubt + 1e-30);
-            scaling.centre + trust * scaling.scale * self.means[column]
+            let centre = scaling.centre + trust * scaling.scale * self.means[column];
+            (centre, ((1.0 - trust).powi(2) * error + trust * trust * noise).sqrt())
         };
         (0..self.means.len()).map(of_column).collect()
     }
@@ -801,6 +821,4 @@ pub struct LocalMoments {
     pub spurious: Vec<f64>,
     /// η: standard deviation of the noise in an off-diagonal entry; a diagonal one has √2 times that.
     pub noise: f64,
-    /// The means as integers: what rows are centred by before they are mixed.
-    pub centre: Vec<i32>,
 }

@@ -23,14 +23,14 @@ const JUDGEMENT: f64 = 5.6;
 /// Studies with more subjects than this are not planned.
 const MOST_ROWS: f64 = 1e12;
 
-/// One encoded column as it will be released.
+/// The columns of one party as they will be released; they are all alike.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct ColumnOutlook {
-    /// The party that releases it.
-    pub party: usize,
-    /// Noise variance in a mixed row over the column's own variance.
+pub struct PartyOutlook {
+    /// Number of encoded columns.
+    pub columns: usize,
+    /// Noise variance in a mixed row over a column's own variance.
     pub noise_ratio: f64,
-    /// Standard deviation of the noise in a local covariance over the column's variance; nothing if none is published.
+    /// Standard deviation of the noise in a local covariance over a column's variance; nothing if none is published.
     pub local_noise: Option<f64>,
 }
 
@@ -39,7 +39,7 @@ pub struct ColumnOutlook {
 pub struct Prospect {
     rows: f64,
     k: f64,
-    columns: Vec<ColumnOutlook>,
+    parties: Vec<PartyOutlook>,
 }
 
 /// What to expect of a regression of one column on all others, averaged over the choice of the label.
@@ -59,8 +59,7 @@ impl Prospect {
     /// The prospect of a calibrated release.
     pub fn calibrated(plan: &Plan, parties: &[Layout]) -> Self {
         let rows = plan.rows() as f64;
-        let mut columns = Vec::new();
-        for (party, layout) in parties.iter().enumerate() {
+        let party = |layout: &Layout| {
             let width = layout.effective_width() as f64;
             let norm = plan.largest_norm(layout);
             let growth = norm / width.sqrt();
@@ -70,35 +69,36 @@ impl Prospect {
             let variance = resolved * kept_by_ball(width, growth);
             let mixed = (2.0 * norm / plan.stage_mu(3)).powi(2);
             let local = 1.25 * norm * norm / (plan.stage_mu(2) * rows);
-            columns.extend((0..layout.width()).map(|_| ColumnOutlook {
-                party,
+            PartyOutlook {
+                columns: layout.width(),
                 noise_ratio: mixed / variance,
                 local_noise: Some(local / variance),
-            }));
-        }
-        Self { rows, k: plan.k() as f64, columns }
+            }
+        };
+        Self { rows, k: plan.k() as f64, parties: parties.iter().map(party).collect() }
     }
 
     /// The prospect of a release of mixed rows alone: k rows, and by party the number of columns and the noise in them.
     pub fn mixed(rows: u64, k: u64, parties: &[(usize, f64)]) -> Self {
-        let columns = parties.iter().enumerate().flat_map(|(party, &(width, noise))| {
-            let noise_ratio = noise * noise / EVEN_VARIANCE;
-            (0..width).map(move |_| ColumnOutlook { party, noise_ratio, local_noise: None })
-        });
-        Self { rows: rows as f64, k: k as f64, columns: columns.collect() }
+        let party = |&(columns, noise): &(usize, f64)| PartyOutlook {
+            columns,
+            noise_ratio: noise * noise / EVEN_VARIANCE,
+            local_noise: None,
+        };
+        Self { rows: rows as f64, k: k as f64, parties: parties.iter().map(party).collect() }
     }
 
-    /// Each column's noise.
-    pub fn columns(&self) -> &[ColumnOutlook] {
-        &self.columns
+    /// The parties, in order.
+    pub fn parties(&self) -> &[PartyOutlook] {
+        &self.parties
     }
 
-    /// Variance of the estimated correlation of two columns.
-    fn variance(&self, one: &ColumnOutlook, other: &ColumnOutlook) -> f64 {
-        match (one.local_noise, other.local_noise) {
-            (Some(a), Some(b)) if one.party == other.party => a * a + b * b,
+    /// Variance of the estimated correlation of two columns of these parties.
+    fn variance(&self, one: usize, other: usize) -> f64 {
+        match self.parties[one].local_noise {
+            Some(noise) if one == other => 2.0 * noise * noise,
             _ => {
-                let spread = |column: &ColumnOutlook| self.rows / self.k + column.noise_ratio;
+                let spread = |party: usize| self.rows / self.k + self.parties[party].noise_ratio;
                 self.k / (self.rows * self.rows) * spread(one) * spread(other)
             }
         }
@@ -106,67 +106,61 @@ impl Prospect {
 
     /// What to expect if all features together explain `signal` of the label's variance.
     pub fn outlook(&self, signal: f64) -> Outlook {
-        let p = self.columns.len();
-        let parties = self.columns.iter().map(|column| column.party + 1).max().unwrap_or(1);
-        let mut by_party = vec![(0.0, 0.0); parties];
-        let (mut errors, mut recovered, mut r_squared) = (0.0, 0.0, 0.0);
-        for label in 0..p {
+        let count = |party: usize| self.parties[party].columns as f64;
+        let all: f64 = (0..self.parties.len()).map(count).sum();
+        let mut by_party = vec![(0.0, 0.0); self.parties.len()];
+        let (mut recovered, mut r_squared) = (0.0, 0.0);
+        for label in 0..self.parties.len() {
             let expected = self.with_label(label, signal);
-            for (column, variance) in self.columns.iter().zip(&expected.variances) {
-                if let Some(variance) = variance {
-                    errors += variance;
-                    by_party[column.party].0 += variance;
-                    by_party[column.party].1 += 1.0;
-                }
+            for (party, (sum, pairs)) in by_party.iter_mut().enumerate() {
+                let features = count(label) * (count(party) - f64::from(party == label));
+                *sum += features * expected.variances[party];
+                *pairs += features;
             }
-            recovered += expected.recovered;
-            r_squared += expected.r_squared_error;
+            recovered += count(label) * expected.recovered;
+            r_squared += count(label) * expected.r_squared_error;
         }
-        let pairs = (p * (p - 1)) as f64;
-        let worst = by_party.iter().filter(|(_, count)| *count > 0.0).map(|(sum, count)| sum / count);
+        let errors: f64 = by_party.iter().map(|(sum, _)| sum).sum();
+        let worst = by_party.iter().filter(|(_, pairs)| *pairs > 0.0).map(|(sum, pairs)| sum / pairs);
         Outlook {
-            coefficient_error: (errors / pairs).sqrt(),
+            coefficient_error: (errors / (all * (all - 1.0))).sqrt(),
             worst_coefficient_error: worst.fold(0.0, f64::max).sqrt(),
-            recovered: recovered / p as f64,
-            r_squared_error: r_squared / p as f64,
+            recovered: recovered / all,
+            r_squared_error: r_squared / all,
         }
     }
 
-    /// What to expect with this column as the label.
+    /// What to expect with a column of this party as the label.
     fn with_label(&self, label: usize, signal: f64) -> WithLabel {
-        let features = (self.columns.len() - 1) as f64;
-        let each = signal / features;
-        let of_label = &self.columns[label];
-        let others = |not: usize| {
-            self.columns.iter().enumerate().filter(move |&(at, _)| at != label && at != not).map(|(_, c)| c)
-        };
-        let variance = |feature: usize, column: &ColumnOutlook| {
-            // Every other feature's share of the label passes through a correlation that is noisy, too.
-            let crossed = others(feature).map(|other| {
-                let v = self.variance(column, other);
-                let kept = shrinkage(1.0 / features, v);
-                each * (kept * kept * v + (1.0 - kept).powi(2) / features * shrinkage(v, 1.0 / features))
-            });
-            self.variance(column, of_label) + crossed.sum::<f64>() + (1.0 - signal) / self.rows
-        };
-        let variances: Vec<Option<f64>> = self
-            .columns
-            .iter()
-            .enumerate()
-            .map(|(feature, column)| (feature != label).then(|| variance(feature, column)))
+        let parties = self.parties.len();
+        // Features of each party, and of all.
+        let counts: Vec<f64> = (0..parties)
+            .map(|party| self.parties[party].columns as f64 - f64::from(party == label))
             .collect();
+        let features: f64 = counts.iter().sum();
+        let each = signal / features;
+        let variance = |party: usize| {
+            // Every other feature's share of the label passes through a correlation that is noisy, too.
+            let crossed = (0..parties).map(|other| {
+                let v = self.variance(party, other);
+                let kept = shrinkage(1.0 / features, v);
+                let one = kept * kept * v + (1.0 - kept).powi(2) / features * shrinkage(v, 1.0 / features);
+                (counts[other] - f64::from(other == party)).max(0.0) * each * one
+            });
+            self.variance(party, label) + crossed.sum::<f64>() + (1.0 - signal) / self.rows
+        };
+        let variances: Vec<f64> = (0..parties).map(variance).collect();
 
         // How large effects are is itself learned from the features; where they say little, the prior decides.
-        let known: f64 = variances.iter().flatten().map(|v| shrinkage(each, *v).powi(2)).sum::<f64>() / 4.0;
+        let over = |value: &dyn Fn(usize) -> f64| -> f64 {
+            (0..parties).map(|party| counts[party] * value(party)).sum()
+        };
+        let known = over(&|party| shrinkage(each, variances[party]).powi(2)) / 4.0;
         let size = (known * each + prior_effect(features)) / (1.0 + known);
-        let (mut explained, mut noise) = (0.0, 0.0);
-        for (column, variance) in self.columns.iter().zip(&variances) {
-            let Some(variance) = variance else { continue };
-            let kept = shrinkage(size, *variance);
-            let weight_squared = kept * kept * (each + variance);
-            explained += 2.0 * kept * each - weight_squared;
-            noise += weight_squared * self.variance(column, of_label);
-        }
+        let kept = |party: usize| shrinkage(size, variances[party]);
+        let weight_squared = |party: usize| kept(party).powi(2) * (each + variances[party]);
+        let explained = over(&|party| 2.0 * kept(party) * each - weight_squared(party));
+        let noise = over(&|party| weight_squared(party) * self.variance(party, label));
         let sampling = 4.0 * signal * (1.0 - signal).powi(2) / self.rows;
         WithLabel {
             variances,
@@ -176,10 +170,10 @@ impl Prospect {
     }
 }
 
-/// What to expect with one column as the label.
+/// What to expect with a column of one party as the label.
 struct WithLabel {
-    /// Variances of the coefficients; none for the label.
-    variances: Vec<Option<f64>>,
+    /// Variances of the coefficients of each party's features.
+    variances: Vec<f64>,
     recovered: f64,
     r_squared_error: f64,
 }

@@ -8,7 +8,8 @@
 use crate::accounting::Share;
 use crate::encoding::{Q, RowEncoder, Values};
 use crate::mixing::{Mixing, SubjectDigest, add_bernoulli, add_sparse};
-use crate::noise::{NOISED_SUM_LIMIT, Sigma};
+use crate::noise::{NOISED_SUM_LIMIT, Sigma, add_noise};
+use rand_core::Rng;
 
 /// What a stage sums over its rows.
 #[derive(Clone, Debug, PartialEq)]
@@ -131,6 +132,22 @@ impl Stage {
                 }
             }
         }
+    }
+}
+
+impl Stage {
+    /// Adds the stage's noise to its sums.
+    ///
+    /// # Privacy
+    /// This is the Gaussian mechanism of docs/PRIVACY.md#noise.
+    pub fn add_noise<R: Rng + ?Sized>(&self, sums: &mut [i64], rng: &mut R) {
+        let mut rest = sums;
+        for &(count, sigma) in &self.noise {
+            let (run, others) = rest.split_at_mut(count);
+            add_noise(run, sigma, self.sum_limit(), rng);
+            rest = others;
+        }
+        assert!(rest.is_empty(), "every sum has a noise scale");
     }
 }
 

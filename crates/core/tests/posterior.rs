@@ -176,6 +176,7 @@ fn frames_and_moments_agree_with_the_reference() {
         assert_close(&found(|c| c.kurtosis), &numbers(&expected["kurtosis"]), what);
         let believable = found(|c| c.believable_variance);
         assert_close(&believable, &numbers(&expected["believable_variance"]), what);
-        assert_close(&moments.centres(&frame), &numbers(&expected["centres"]), what);
+        let centres: Vec<f64> = moments.centres(&frame).iter().map(|centre| centre.0).collect();
+        assert_close(&centres, &numbers(&expected["centres"]), what);
     }
 }

@@ -146,7 +146,10 @@ impl PublicDataset {
             let (mid, half) = scales[first + at];
             let original = |u: f64| mid + half * u;
             self.units.push(Units {
-                affine: Affine::new(original(centres[at]), half * scaling.scale * clipping[at].attenuation)?,
+                affine: Affine::new(
+                    original(centres[at].0),
+                    half * scaling.scale * clipping[at].attenuation,
+                )?,
                 range: [original(scaling.low), original(scaling.high)],
             });
         }

@@ -50,6 +50,16 @@ pub enum Error {
         /// What is wrong and what to do.
         problem: String,
     },
+    /// A later stage could not be computed.
+    #[error(
+        "stage {stage} could not be computed: {source}\nThe charge stands, and the stages before it are stored: once this is mended, run the same command again; it goes on from there at no further charge"
+    )]
+    Interrupted {
+        /// The stage, from 1.
+        stage: u32,
+        /// Why not.
+        source: Box<Error>,
+    },
     /// The operating system gave no randomness.
     #[error("the operating system gave no randomness ({0}); nothing was released: try again")]
     Entropy(getrandom::Error),
@@ -118,6 +128,7 @@ impl Error {
     pub fn fault(&self) -> Fault {
         match self {
             Self::Release(error) => error.fault(),
+            Self::Interrupted { source, .. } => source.fault(),
             Self::NoLedger { .. }
             | Self::LedgerInUse { .. }
             | Self::NoBudget(_)

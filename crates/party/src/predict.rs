@@ -95,7 +95,7 @@ pub fn predict(
 
 /// Text that stands for a missing value.
 fn is_missing(text: &str) -> bool {
-    text.is_empty() || text == "NA"
+    ["", "NA", "NaN", "nan", "null", "NULL"].contains(&text)
 }
 
 /// Refuses values that are no level, unless the study counts them as `other`.

@@ -171,8 +171,9 @@ fn draw<R: CryptoRng>(
         Err(error) => {
             if session.state == State::Reserved && position == 0 {
                 ledger.give_back(session)?;
+                return Err(error);
             }
-            return Err(error);
+            return Err(Error::Interrupted { stage: position + 1, source: Box::new(error) });
         }
     };
     observer.step(Step::Summed(position));

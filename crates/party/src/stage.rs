@@ -1,7 +1,6 @@
 //! Exact sums of a stage, before and after noise.
 
 use potluck_core::encoding::Values;
-use potluck_core::noise::add_noise;
 use potluck_core::stage::Stage;
 use rand_core::CryptoRng;
 use zeroize::Zeroize;
@@ -39,12 +38,7 @@ impl Sums {
     /// # Privacy
     /// This is the Gaussian mechanism of docs/PRIVACY.md#noise.
     pub(crate) fn noised<R: CryptoRng>(mut self, stage: &Stage, rng: &mut R) -> Vec<i64> {
-        let mut start = 0;
-        for &(count, sigma) in &stage.noise {
-            add_noise(&mut self.0[start..start + count], sigma, stage.sum_limit(), rng);
-            start += count;
-        }
-        assert_eq!(start, self.0.len(), "every sum has a noise scale");
+        stage.add_noise(&mut self.0, rng);
         std::mem::take(&mut self.0)
     }
 

@@ -12,13 +12,15 @@ use std::num::NonZero;
 use potluck_core::calibrated::PartyPlan;
 use potluck_core::encoding::{Q, Scaling};
 use potluck_core::stage::Stage;
-use potluck_party::Table;
-use potluck_party::release::ExtraColumns;
+use potluck_party::release::{ExtraColumns, release_with};
 use potluck_party::sums::write_sums;
+use potluck_party::{Observer, Step, Table};
 use potluck_release::Study;
 use potluck_release::files::Existing;
 use proptest::prelude::*;
-use support::{PARTY, ROWS, Subject, middle, neighbours, release, study_at, table, within};
+use rand_chacha::ChaCha20Rng;
+use rand_core::SeedableRng;
+use support::{PARTY, ROWS, Subject, job, middle, neighbours, new_ledger, release, study_at, table, within};
 
 /// Few rows need a large ε for the stages to resolve anything; the claim holds for any.
 const LARGE: f64 = 1000.0;
@@ -285,4 +287,38 @@ fn a_release_is_the_same_whatever_the_threads_and_reads_back() {
     let other = release(&study, &table(&people), 5, 11).unwrap();
     assert_eq!(one.content_hash(), other.content_hash());
     assert_eq!(one.earlier_sums().len(), 3);
+}
+
+/// A table that is damaged after the first stage: the charge stands, the message says so, and a good table finishes it.
+#[test]
+fn a_later_stage_that_fails_says_that_the_charge_stands() {
+    struct Damage<'a>(&'a std::path::Path, &'a str);
+    impl Observer for Damage<'_> {
+        fn step(&self, step: Step) {
+            if step == Step::Stored(1) {
+                std::fs::write(self.0, self.1).unwrap();
+            }
+        }
+    }
+    let study = calibrated(1.0, 10);
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("people.csv");
+    let rows: String = (0..10).map(|id| format!("{id},{},0.1,no,north\n", 20 + id)).collect();
+    let good = format!("id,age,dose,smoker,region\n{rows}");
+    std::fs::write(&data, &good).unwrap();
+    let mut ledger = new_ledger(folder.path());
+    let out = folder.path().join("out.parquet");
+    let table = Table::open(&data, &std::env::temp_dir()).unwrap();
+    let job = job(&study, &table, &out, 1);
+    let seed = || Ok(ChaCha20Rng::seed_from_u64(5));
+    let bad = good.replace(",25,", ",thirty,");
+    let error = release_with(&job, &mut ledger, &Damage(&data, &bad), seed).err().unwrap().to_string();
+    assert!(error.contains("stage 3") && error.contains("charge stands"), "{error}");
+    assert!(!error.contains("thirty"), "{error}");
+    let spent = ledger.budget("patients").unwrap().unwrap().spent;
+    assert!(spent.units() > 0);
+
+    std::fs::write(&data, &good).unwrap();
+    release_with(&job, &mut ledger, &(), seed).unwrap();
+    assert_eq!(ledger.budget("patients").unwrap().unwrap().spent, spent);
 }

@@ -72,7 +72,7 @@ pub(crate) struct Calibrated {
     frame: Frame,
     pub(crate) moments: LocalMoments,
     pub(crate) clipping: Vec<Clipping>,
-    centres: Vec<f64>,
+    centres: Vec<(f64, f64)>,
 }
 
 /// How one party's columns were released, and what it published of them beside the mixed rows.
@@ -100,7 +100,7 @@ impl PartyEvidence {
     /// Units of the party's encoded column at `at`.
     pub(crate) fn units(&self, at: usize, encoded: &Encoded<'_>) -> Result<Units, Error> {
         let (mid, half) = encoded.public();
-        let Some(Calibrated { frame, moments, clipping, centres }) = &self.calibrated else {
+        let Some(Calibrated { frame, clipping, centres, .. }) = &self.calibrated else {
             let (lo, hi) = encoded.term.range();
             let missing = if encoded.is_numeric() { mid } else { 0.0 };
             let affine = Affine::new(mid, half)?;
@@ -109,11 +109,11 @@ impl PartyEvidence {
         let scaling = frame.scalings[at];
         let original = |u: f64| mid + half * u;
         Ok(Units {
-            affine: Affine::new(original(centres[at]), half * scaling.scale * clipping[at].attenuation)?,
+            affine: Affine::new(original(centres[at].0), half * scaling.scale * clipping[at].attenuation)?,
             noise: self.noise,
             range: [original(scaling.low), original(scaling.high)],
             missing: original(scaling.centre),
-            mean_noise: half * scaling.scale * moments.mean_noise,
+            mean_noise: half * centres[at].1,
         })
     }
 }
@@ -400,7 +400,7 @@ impl Found {
             material.noise[j].powi(2) * material.columns[j].len() as f64 / squares
         });
         Ok(Self {
-            estimand: "coefficients of the study itself, that is of the regression of all its subjects"
+            estimand: "coefficients of the study itself, that is of the regression of all its subjects, missing values counting as the middle of their column"
                 .to_owned(),
             diagnostics: Diagnostics {
                 degrees: fit.estimate.degrees() as u64,

@@ -78,13 +78,14 @@ pub(super) fn to_text(model: &Model) -> String {
     }
     let mut intercept = if model.free_intercept {
         let value = &model.intercept;
-        vec![
+        let mut cells = vec![
             "(intercept)".to_owned(),
             number(value.estimate),
             number(value.standard_error),
             interval(value),
-            number(model.prediction_intercept),
-        ]
+        ];
+        cells.extend(with_parts.then(|| number(model.prediction_intercept)));
+        cells
     } else {
         vec!["(implied intercept)".to_owned(), number(model.intercept.estimate)]
     };

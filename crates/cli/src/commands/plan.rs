@@ -88,7 +88,7 @@ pub(super) fn futility(study: &Study) -> Option<String> {
             study.definition().rows(),
             100.0 * outlook.recovered,
             study.smallest_useful_rows().map_or_else(
-                || "No number of subjects would mend that; use a larger ε or fewer columns.".to_owned(),
+                || "More subjects, a larger ε, fewer columns or method calibrated would help.".to_owned(),
                 |rows| format!("About {rows} subjects, a larger ε or fewer columns would make it useful.")
             )
         )
@@ -145,13 +145,7 @@ fn warnings(study: &Study) -> Vec<String> {
 fn noise_shares(study: &Study) -> Vec<f64> {
     let Ok(prospect) = study.prospect() else { return vec![1.0; study.definition().parties().len()] };
     let signal = study.definition().rows() as f64 / study.seal().k() as f64;
-    let mut shares: Vec<f64> = Vec::new();
-    for column in prospect.columns() {
-        if column.party == shares.len() {
-            shares.push(column.noise_ratio / (column.noise_ratio + signal));
-        }
-    }
-    shares
+    prospect.parties().iter().map(|party| party.noise_ratio / (party.noise_ratio + signal)).collect()
 }
 
 /// Size of the numbers in a file of so many columns; the file itself is compressed and smaller.

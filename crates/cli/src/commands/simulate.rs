@@ -9,7 +9,7 @@ use anyhow::{Result, anyhow};
 use potluck_core::encoding::{Encoder, Values};
 use potluck_core::learn::{Level, Released, Ridge, ols};
 use potluck_core::mixing::{MixingKey, SubjectDigest};
-use potluck_core::noise::{Sigma, add_noise, rounded_gaussian};
+use potluck_core::noise::{Sigma, rounded_gaussian};
 use potluck_release::dataset::Completeness;
 use potluck_release::files::{Audience, check_writable, write_file};
 use potluck_release::fit::{DEFAULT_RIDGE, Regression, fit};
@@ -163,6 +163,7 @@ impl People {
 
     /// Encoded columns in original units, with their names, the label last.
     fn encoded(&self) -> Vec<(String, Vec<f64>)> {
+        // As a fit does: beside an intercept, levels are compared with the first one.
         let mut encoded = Vec::new();
         let mut label = None;
         for (party, columns) in &self.parties {
@@ -176,6 +177,7 @@ impl People {
                     (Made::Levels(codes), Encoder::Categorical(levels)) => (levels.first_encoded()
                         ..levels.get())
                         .zip(names)
+                        .skip(usize::from(levels.width() > 1))
                         .map(|(level, name)| {
                             (name, codes.iter().map(|&code| f64::from(code as usize == level)).collect())
                         })
@@ -207,11 +209,7 @@ impl People {
         let released = Released::new(&columns, &noise, self.rows as u64).map_err(Error::from)?;
         let label = columns.len() - 1;
         let features: Vec<usize> = (0..label).collect();
-        // The levels of a column sum to one: a trace of ridge makes their slopes unique.
-        let scale: f64 = columns[..label].iter().flat_map(|values| values.iter().map(|v| v * v)).sum::<f64>();
-        let ridge =
-            Ridge::new(1e-9 * scale / (self.rows as f64 * label.max(1) as f64)).map_err(Error::from)?;
-        let fitted = ols(&released, label, &features, ridge).map_err(Error::from)?;
+        let fitted = ols(&released, label, &features, Ridge::NONE).map_err(Error::from)?;
         // Both losses are of the same people.
         let judged = self.rows.min(JUDGED);
         let (mut residuals, mut of_mean) = (0.0, 0.0);
@@ -275,11 +273,7 @@ fn release(
             let encoded = stage.encode(&values, range.len());
             stage.accumulate(&subjects[range], first as u64, &encoded, &mut sums);
         }
-        let mut start = 0;
-        for &(count, sigma) in &stage.noise {
-            add_noise(&mut sums[start..start + count], sigma, stage.sum_limit(), rng);
-            start += count;
-        }
+        stage.add_noise(&mut sums, rng);
         noised.push(sums);
     }
     Ok(Release::new(study, party.name(), &noised, None)?)

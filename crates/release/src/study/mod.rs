@@ -804,8 +804,12 @@ impl Study {
         Ok(Prospect::mixed(self.definition.rows(), self.seal.k(), &noise))
     }
 
-    /// The smallest number of subjects at which a calibrated study of these columns at this privacy becomes useful.
+    /// The smallest number of subjects at which a calibrated study of these columns at this privacy becomes useful;
+    /// not known for other methods, or where k is given.
     pub fn smallest_useful_rows(&self) -> Option<u64> {
+        if self.definition.method != Method::Calibrated || self.definition.k.is_some() {
+            return None;
+        }
         let layout = |party: &Party| Layout::new(party.columns.iter().map(Column::encoder).collect());
         let layouts: Vec<Layout> = self.definition.parties.iter().map(layout).collect();
         smallest_useful_rows(self.mu(), &layouts)
