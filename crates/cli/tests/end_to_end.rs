@@ -375,3 +375,31 @@ fn a_simulation_with_many_levels_compares_like_with_like() {
     let held: f64 = coefficients.iter().map(|coefficient| number(&coefficient["coverage"])).sum();
     assert!(held >= 1.0, "{preview}");
 }
+
+#[test]
+fn levels_are_compared_with_one_that_is_left_out() {
+    let place = Workplace::empty();
+    place.write(
+        "study.toml",
+        "format = 1\n[study]\nname = \"levels\"\nrows = 60\nid = \"integer\"\n[privacy]\nepsilon = 5.0\ndelta = 1e-6\n[[party]]\nname = \"a\"\n[[party.column]]\nname = \"colour\"\nlevels = [\"red\", \"green\", \"blue\"]\n[[party.column]]\nname = \"y\"\nlo = -1\nhi = 1\n",
+    );
+    place.run(&["study", "seal", "study.toml"]).ok();
+    let rows: String =
+        (0..60).map(|id| format!("{id},{},0.{id}\n", ["red", "green", "blue"][id % 3])).collect();
+    place.write("a.csv", format!("id,colour,y\n{rows}"));
+    place.run(&["ledger", "init", "--table", "t", "--epsilon", "5", "--delta", "1e-6"]).ok();
+    place.line("release study.toml --party a --data a.csv --out a.parquet --yes --accept-low-accuracy").ok();
+    place.line("join study.toml a.parquet --out public.parquet").ok();
+    let names = |line: &str| {
+        let model = place.line(line).json();
+        let coefficients = model["coefficients"].as_array().unwrap().clone();
+        coefficients.iter().map(|c| c["term"]["level"]["level"].to_string()).collect::<Vec<_>>()
+    };
+    let all = names("fit public.parquet --label y --json");
+    assert_eq!(all, ["\"green\"", "\"blue\""]);
+    let some = names("fit public.parquet --label y --features colour=red,colour=blue --json");
+    assert_eq!(some, ["\"red\"", "\"blue\""]);
+    place
+        .line("fit public.parquet --label y --features colour=red,colour=green,colour=blue")
+        .refused(3, &["every level", "leave one out"]);
+}

@@ -230,10 +230,28 @@ fn feature_positions(
             chosen.push(position);
         }
     }
+    if free_intercept {
+        refuse_whole_sets(encoded, &chosen)?;
+    }
     if chosen.is_empty() {
         return Err(Error::Regression("there is no feature; name at least one besides the label".to_owned()));
     }
     Ok(chosen)
+}
+
+/// Refuses features that name all levels of a column one by one: beside an intercept they are collinear.
+fn refuse_whole_sets(encoded: &[Encoded<'_>], chosen: &[usize]) -> Result<(), Error> {
+    for &first in chosen {
+        let column = encoded[first].column.name();
+        let of_column = |position: &usize| encoded[*position].column.name() == column;
+        let all = (0..encoded.len()).filter(of_column).count();
+        if all > 1 && chosen.iter().copied().filter(of_column).count() == all {
+            return Err(Error::Regression(format!(
+                "the features name every level of {column:?}; leave one out to compare the others with, or name the column itself"
+            )));
+        }
+    }
+    Ok(())
 }
 
 fn estimates(coefficients: &Coefficients, level: Level) -> Vec<Estimate> {

@@ -106,6 +106,8 @@ pub(super) fn to_text(model: &Model) -> String {
         None => "not known".to_owned(),
         Some(RSquared { estimate, interval: None }) => format!("{estimate:.3}"),
         Some(RSquared { estimate, interval: Some([low, high]) }) => {
+            // Noise may take it beyond what a share can be; files have it as it is.
+            let [estimate, low, high] = [estimate, low, high].map(|share| share.clamp(0.0, 1.0));
             format!("{estimate:.3} [{low:.3}, {high:.3}]")
         }
     };
