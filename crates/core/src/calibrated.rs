@@ -14,7 +14,7 @@ use crate::encoding::{
 };
 use crate::mixing::Mixing;
 use crate::noise::Sigma;
-use crate::stage::{Stage, Statistic, pairs};
+use crate::stage::{Stage, Statistic, moment_count, pairs};
 
 /// Names of the four stages, in order.
 pub const STAGES: [&str; 4] = ["standardise-1", "standardise-2", "moments", "mixed"];
@@ -92,11 +92,6 @@ impl Layout {
     /// d: number of encoded columns.
     pub fn width(&self) -> usize {
         self.numeric.len()
-    }
-
-    /// For each encoded column, whether it is numeric rather than a level.
-    pub fn numeric(&self) -> &[bool] {
-        &self.numeric
     }
 
     /// d_e: encoded columns that can vary on their own; the levels of a column sum to one.
@@ -603,11 +598,6 @@ impl<'a> LevelColumn<'a> {
         };
         (0..a - 1).map(|i| (0..b - 1).map(|j| covariance(i, j)).collect()).collect()
     }
-}
-
-/// Sums, squares and products of so many columns.
-fn moment_count(width: usize) -> usize {
-    2 * width + width * width.saturating_sub(1) / 2
 }
 
 fn check_count(stage: usize, sums: &[i64], expected: usize) -> Result<(), CalibratedError> {

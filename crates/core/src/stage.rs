@@ -54,7 +54,7 @@ impl Stage {
         let width = self.encoder.width();
         match &self.statistic {
             Statistic::Standardise { squares } => width + squares.len(),
-            Statistic::Moments => 2 * width + width * (width - 1) / 2,
+            Statistic::Moments => moment_count(width),
             Statistic::Mixed { k, .. } => *k as usize * width,
         }
     }
@@ -149,6 +149,11 @@ impl Stage {
         }
         assert!(rest.is_empty(), "every sum has a noise scale");
     }
+}
+
+/// Sums, squares and products of so many columns.
+pub(crate) fn moment_count(width: usize) -> usize {
+    2 * width + width * width.saturating_sub(1) / 2
 }
 
 /// Pairs i < j in the order of their products among the moments.

@@ -71,7 +71,7 @@ impl Holdings {
     }
 
     /// Every encoded column but the label. The levels of a column sum to one, so from the second column of more than
-    /// two levels on the first level is left out, as `potluck fit` does.
+    /// two levels on the first level is left out, as in regressions without an intercept.
     pub(crate) fn features(&self, label: usize) -> Vec<usize> {
         let mut features = Vec::new();
         let mut at = 0;

@@ -7,20 +7,18 @@
 
 mod support;
 
-use std::num::NonZero;
-
 use potluck_core::calibrated::PartyPlan;
 use potluck_core::encoding::{Q, Scaling};
 use potluck_core::stage::Stage;
-use potluck_party::release::{ExtraColumns, release_with};
-use potluck_party::sums::write_sums;
+use potluck_party::release::release_with;
 use potluck_party::{Observer, Step, Table};
 use potluck_release::Study;
-use potluck_release::files::Existing;
 use proptest::prelude::*;
 use rand_chacha::ChaCha20Rng;
 use rand_core::SeedableRng;
-use support::{PARTY, ROWS, Subject, job, middle, neighbours, new_ledger, release, study_at, table, within};
+use support::{
+    PARTY, ROWS, Subject, audited, job, middle, neighbours, new_ledger, release, study_at, table, within,
+};
 
 /// Few rows need a large ε for the stages to resolve anything; the claim holds for any.
 const LARGE: f64 = 1000.0;
@@ -31,23 +29,7 @@ fn calibrated(epsilon: f64, rows: u64) -> Study {
 
 /// A stage's exact sums as the audit file has them, in the order of the stage.
 fn exact_sums(study: &Study, table: &Table, earlier: &[Vec<i64>], threads: usize) -> Vec<i64> {
-    let folder = tempfile::tempdir().unwrap();
-    let path = write_sums(
-        study,
-        PARTY,
-        earlier,
-        table,
-        "id",
-        ExtraColumns::Refuse,
-        NonZero::new(threads).unwrap(),
-        &std::env::temp_dir(),
-        folder.path(),
-        Existing::Keep,
-        &|_| {},
-    )
-    .unwrap();
-    let mut reader = csv::Reader::from_path(path).unwrap();
-    reader.deserialize().map(|row| row.unwrap()).map(|(_, _, sum): (String, String, i64)| sum).collect()
+    audited(study, table, earlier, threads).into_iter().map(|(_, _, sum)| sum).collect()
 }
 
 fn stage(study: &Study, earlier: &[Vec<i64>]) -> Stage {

@@ -6,7 +6,6 @@ mod support;
 
 use std::collections::HashMap;
 use std::fs;
-use std::num::NonZero;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -17,13 +16,10 @@ use parquet::arrow::ArrowWriter;
 use potluck_core::encoding::{Bounds, Q};
 use potluck_core::noise::{NOISED_SUM_LIMIT, add_noise};
 use potluck_party::Table;
-use potluck_party::release::ExtraColumns;
-use potluck_party::sums::write_sums;
 use potluck_release::Study;
-use potluck_release::files::Existing;
 use rand_chacha::ChaCha20Rng;
 use rand_core::{Rng, SeedableRng};
-use support::{PARTY, Subject, batch, integers, release, study};
+use support::{PARTY, Subject, audited, batch, integers, release, study};
 
 fn subjects(rows: i64) -> Vec<Subject> {
     let mut rng = ChaCha20Rng::seed_from_u64(3);
@@ -89,23 +85,10 @@ fn arrow_stream(batch: &RecordBatch) -> Vec<u8> {
 
 /// The audit file of a table, parsed.
 fn sums(study: &Study, table: &Table, threads: usize) -> HashMap<(u64, String), i64> {
-    let folder = tempfile::tempdir().unwrap();
-    let path = write_sums(
-        study,
-        PARTY,
-        &[],
-        table,
-        "id",
-        ExtraColumns::Ignore,
-        NonZero::new(threads).unwrap(),
-        &std::env::temp_dir(),
-        folder.path(),
-        Existing::Keep,
-        &|_| {},
-    )
-    .unwrap();
-    let mut reader = csv::Reader::from_path(path).unwrap();
-    reader.deserialize().map(|row| row.unwrap()).map(|(r, c, s): (u64, String, i64)| ((r, c), s)).collect()
+    audited(study, table, &[], threads)
+        .into_iter()
+        .map(|(row, column, sum)| ((row.parse().unwrap(), column), sum))
+        .collect()
 }
 
 /// The same sums by the textbook: a dense mixing matrix times a dense table.

@@ -10,6 +10,7 @@ use num_bigint::BigUint;
 use potluck_core::accounting::{Delta, Epsilon, Mu, Share};
 use potluck_core::mixing::MixingKey;
 use potluck_party::release::{ExtraColumns, release_with};
+use potluck_party::sums::write_sums;
 use potluck_party::{Error, Job, Ledger, Observer, Table};
 use potluck_release::files::Existing;
 use potluck_release::{Draft, Release, Study};
@@ -200,6 +201,31 @@ pub fn extreme(id: i64, high: bool) -> Subject {
 
 pub fn middle(id: i64) -> Subject {
     Subject { id, age: None, dose: None, smoker: None, region: None }
+}
+
+/// The lines of the audit file of the stage that follows on `earlier`: row, column and exact sum.
+pub fn audited(
+    study: &Study,
+    table: &Table,
+    earlier: &[Vec<i64>],
+    threads: usize,
+) -> Vec<(String, String, i64)> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = write_sums(
+        study,
+        PARTY,
+        earlier,
+        table,
+        "id",
+        ExtraColumns::Ignore,
+        NonZero::new(threads).unwrap(),
+        &std::env::temp_dir(),
+        folder.path(),
+        Existing::Keep,
+        &|_| {},
+    )
+    .unwrap();
+    csv::Reader::from_path(path).unwrap().deserialize().map(|line| line.unwrap()).collect()
 }
 
 /// The noised integers that a release publishes, row by row.
