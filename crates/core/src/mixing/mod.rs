@@ -4,7 +4,9 @@
 //! order and no alignment round: the same person gets the same signs everywhere. Every privacy guarantee
 //! holds for any fixed matrix, so nothing here is secret.
 
-mod product;
+mod bernoulli;
+mod signs;
+mod sparse;
 
 use std::fmt;
 
@@ -13,7 +15,8 @@ use rand_core::{Rng, SeedableRng};
 use sha2::{Digest, Sha256};
 use thiserror::Error;
 
-pub use product::{add_bernoulli, add_sparse};
+pub use bernoulli::add_bernoulli;
+pub use sparse::add_sparse;
 
 /// The key text is not 64 hexadecimal digits.
 #[derive(Debug, Error, PartialEq, Eq)]
@@ -126,4 +129,25 @@ impl SubjectDigest {
     pub fn to_hex(&self) -> String {
         hex::encode(self.0)
     }
+}
+
+/// The product of a mixing matrix with encoded rows by its definition, for tests.
+#[cfg(test)]
+fn reference_product(
+    subjects: &[SubjectDigest],
+    rows: &[i32],
+    width: usize,
+    k: u64,
+    entry: impl Fn(&SubjectDigest, u64) -> i64,
+) -> Vec<i64> {
+    let mut sums = vec![0; k as usize * width];
+    for (subject, row) in subjects.iter().zip(rows.chunks_exact(width)) {
+        for i in 0..k {
+            let entry = entry(subject, i);
+            for (j, &q) in row.iter().enumerate() {
+                sums[i as usize * width + j] += entry * i64::from(q);
+            }
+        }
+    }
+    sums
 }
