@@ -42,6 +42,23 @@ fn sparse(bencher: Bencher<'_, '_>, (width, k): (usize, u64)) {
         .bench_local(|| add_sparse(&subjects, &rows, width, k, &mut sums));
 }
 
+#[divan::bench]
+fn hash_ids(bencher: Bencher<'_, '_>) {
+    let key = MixingKey::new([3; 32]);
+    let texts: Vec<String> = (0..SUBJECTS).map(|id| (1_000_000 + 7919 * id).to_string()).collect();
+    let ids: Vec<&[u8]> = texts.iter().map(String::as_bytes).collect();
+    bencher.counter(ItemsCount::new(SUBJECTS)).bench_local(|| key.subjects(&ids));
+}
+
+#[divan::bench]
+fn hash_ids_one_by_one(bencher: Bencher<'_, '_>) {
+    let key = MixingKey::new([3; 32]);
+    let texts: Vec<String> = (0..SUBJECTS).map(|id| (1_000_000 + 7919 * id).to_string()).collect();
+    bencher
+        .counter(ItemsCount::new(SUBJECTS))
+        .bench_local(|| texts.iter().map(|id| key.subject(id.as_bytes())).collect::<Vec<_>>());
+}
+
 fn main() {
     divan::main();
 }

@@ -4,9 +4,7 @@
 //! once, so that signs stay in cache and are never stored.
 
 use super::SubjectDigest;
-
-/// Subjects whose key streams are computed at a time.
-pub(super) const LANES: usize = 16;
+use super::lanes::{LANES, VectorUnit};
 
 /// Words of 32 signs in a block of the key stream.
 pub(super) const WORDS: usize = 16;
@@ -59,77 +57,13 @@ impl Keys {
 fn quarter_rounds<U: VectorUnit>(unit: U, state: &mut [U::Vector; WORDS], places: [[usize; 4]; 4]) {
     for [a, b, c, d] in places {
         state[a] = unit.add(state[a], state[b]);
-        state[d] = unit.xor_rotated::<16>(state[d], state[a]);
+        state[d] = unit.rotate::<16>(unit.xor(state[d], state[a]));
         state[c] = unit.add(state[c], state[d]);
-        state[b] = unit.xor_rotated::<12>(state[b], state[c]);
+        state[b] = unit.rotate::<12>(unit.xor(state[b], state[c]));
         state[a] = unit.add(state[a], state[b]);
-        state[d] = unit.xor_rotated::<8>(state[d], state[a]);
+        state[d] = unit.rotate::<8>(unit.xor(state[d], state[a]));
         state[c] = unit.add(state[c], state[d]);
-        state[b] = unit.xor_rotated::<7>(state[b], state[c]);
-    }
-}
-
-/// Arithmetic on sixteen words side by side.
-pub(super) trait VectorUnit: Copy {
-    type Vector: Copy;
-
-    fn load(self, words: &[u32; LANES]) -> Self::Vector;
-    fn store(self, vector: Self::Vector, words: &mut [u32; LANES]);
-    fn add(self, x: Self::Vector, y: Self::Vector) -> Self::Vector;
-    /// (x ⊕ y) rotated to the left by `TURN` bits.
-    fn xor_rotated<const TURN: i32>(self, x: Self::Vector, y: Self::Vector) -> Self::Vector;
-}
-
-/// Arrays, for the compiler to turn into whatever vectors there are.
-#[derive(Clone, Copy)]
-pub(super) struct Arrays;
-
-impl VectorUnit for Arrays {
-    type Vector = [u32; LANES];
-
-    #[inline(always)]
-    fn load(self, words: &[u32; LANES]) -> Self::Vector {
-        *words
-    }
-
-    #[inline(always)]
-    fn store(self, vector: Self::Vector, words: &mut [u32; LANES]) {
-        *words = vector;
-    }
-
-    #[inline(always)]
-    fn add(self, x: Self::Vector, y: Self::Vector) -> Self::Vector {
-        std::array::from_fn(|lane| x[lane].wrapping_add(y[lane]))
-    }
-
-    #[inline(always)]
-    fn xor_rotated<const TURN: i32>(self, x: Self::Vector, y: Self::Vector) -> Self::Vector {
-        std::array::from_fn(|lane| (x[lane] ^ y[lane]).rotate_left(TURN as u32))
-    }
-}
-
-#[cfg(target_arch = "x86_64")]
-impl VectorUnit for pulp::x86::V4 {
-    type Vector = std::arch::x86_64::__m512i;
-
-    #[inline(always)]
-    fn load(self, words: &[u32; LANES]) -> Self::Vector {
-        pulp::cast(*words)
-    }
-
-    #[inline(always)]
-    fn store(self, vector: Self::Vector, words: &mut [u32; LANES]) {
-        *words = pulp::cast(vector);
-    }
-
-    #[inline(always)]
-    fn add(self, x: Self::Vector, y: Self::Vector) -> Self::Vector {
-        self.avx512f._mm512_add_epi32(x, y)
-    }
-
-    #[inline(always)]
-    fn xor_rotated<const TURN: i32>(self, x: Self::Vector, y: Self::Vector) -> Self::Vector {
-        self.avx512f._mm512_rol_epi32::<TURN>(self.avx512f._mm512_xor_si512(x, y))
+        state[b] = unit.rotate::<7>(unit.xor(state[b], state[c]));
     }
 }
 
@@ -137,6 +71,7 @@ impl VectorUnit for pulp::x86::V4 {
 mod tests {
     use super::*;
     use crate::mixing::MixingKey;
+    use crate::mixing::lanes::Arrays;
 
     #[test]
     fn blocks_are_those_of_the_key_stream_of_each_subject() {

@@ -14,7 +14,8 @@ mod plain;
 use pulp::{Arch, NullaryFnOnce};
 
 use super::SubjectDigest;
-use super::signs::{BLOCK, Keys, LANES, VectorUnit, WORDS};
+use super::lanes::{LANES, VectorUnit};
+use super::signs::{BLOCK, Keys, WORDS};
 
 /// Subjects in a block: whole lanes, whole groups of every kernel, and few enough for sums of bytes in 16 bits.
 const ROWS: usize = 240;

@@ -4,7 +4,7 @@ use std::arch::x86_64::__m256i;
 
 use pulp::x86::V3;
 
-use super::super::signs::Arrays;
+use super::super::lanes::Arrays;
 use super::{Kernel, ROWS, Signs};
 
 const PAIRS: usize = ROWS / 2;

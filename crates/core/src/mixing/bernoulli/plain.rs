@@ -1,6 +1,7 @@
 //! The kernel for any processor: values, masked, four subjects at a time.
 
-use super::super::signs::{Arrays, BLOCK};
+use super::super::lanes::Arrays;
+use super::super::signs::BLOCK;
 use super::{Kernel, ROWS, Signs};
 use crate::encoding::LARGEST_SCALED;
 
