@@ -12,3 +12,4 @@ pub mod mixing;
 pub mod noise;
 pub mod planning;
 pub mod stage;
+mod vector;

@@ -6,9 +6,10 @@
 //! and the noise.
 
 use crate::accounting::Share;
-use crate::encoding::{Q, RowEncoder, Values};
+use crate::encoding::{Dot, EncodedRows, Q, RowEncoder, Sum, Values};
 use crate::mixing::{Mixing, SubjectDigest, add_bernoulli, add_sparse};
 use crate::noise::{NOISED_SUM_LIMIT, Sigma, add_noise};
+use pulp::Arch;
 use rand_core::Rng;
 
 /// What a stage sums over its rows.
@@ -44,6 +45,9 @@ pub struct Stage {
     /// The noise: runs of sums with the same scale, in order.
     pub noise: Vec<(usize, Sigma)>,
 }
+
+/// Rows whose products are summed at a time.
+const MOMENT_ROWS: usize = 1 << 10;
 
 /// Sums that stay integers in a manifest are kept within this; no true sum reaches it.
 const INTEGER_SUM_LIMIT: i64 = i64::MAX;
@@ -96,38 +100,53 @@ impl Stage {
         }
     }
 
-    /// Encodes a batch of subjects, row by row.
-    pub fn encode(&self, values: &[Values<'_>], count: usize) -> Vec<i32> {
-        self.encoder.encode(values, count)
+    /// Encodes a batch of subjects into `rows`.
+    pub fn encode(&self, values: &[Values<'_>], count: usize, rows: &mut EncodedRows) {
+        self.encoder.encode(values, count, rows);
     }
 
-    /// Adds encoded rows to the sums. `first` is the position of the first one in the table.
-    pub fn accumulate(&self, subjects: &[SubjectDigest], first: u64, encoded: &[i32], sums: &mut [i64]) {
+    /// Adds encoded rows to the sums. `first` is the position of the first one in the table; `subjects` may be empty
+    /// unless rows are mixed.
+    pub fn accumulate(
+        &self,
+        subjects: &[SubjectDigest],
+        first: u64,
+        encoded: &EncodedRows,
+        sums: &mut [i64],
+    ) {
+        self.accumulate_on(Arch::new(), subjects, first, encoded, sums);
+    }
+
+    fn accumulate_on(
+        &self,
+        arch: Arch,
+        subjects: &[SubjectDigest],
+        first: u64,
+        encoded: &EncodedRows,
+        sums: &mut [i64],
+    ) {
         let width = self.encoder.width();
         match &self.statistic {
             Statistic::Standardise { squares } => {
                 let (own, squared) = sums.split_at_mut(width);
-                for row in encoded.chunks_exact(width) {
-                    for (sum, &q) in own.iter_mut().zip(row) {
-                        *sum += i64::from(q);
-                    }
-                    for (sum, &j) in squared.iter_mut().zip(squares) {
-                        *sum += i64::from(row[j]).pow(2);
-                    }
+                for (column, sum) in own.iter_mut().enumerate() {
+                    *sum += arch.dispatch(Sum(encoded.column(column)));
+                }
+                for (sum, &column) in squared.iter_mut().zip(squares) {
+                    *sum += arch.dispatch(Dot(encoded.column(column), encoded.column(column)));
                 }
             }
-            Statistic::Moments => {
-                for row in encoded.chunks_exact(width) {
-                    add_moments(row, sums);
-                }
+            Statistic::Moments => add_moments(arch, encoded, sums),
+            Statistic::Mixed { mixing: Mixing::Sparse, k } => {
+                encoded.each_tile(|first, rows| add_sparse(&subjects[first..], rows, width, *k, sums));
             }
-            Statistic::Mixed { mixing: Mixing::Sparse, k } => add_sparse(subjects, encoded, width, *k, sums),
             Statistic::Mixed { mixing: Mixing::Bernoulli, k } => {
-                add_bernoulli(subjects, encoded, width, *k, sums);
+                add_bernoulli(subjects, &encoded.to_rows(), width, *k, sums);
             }
             Statistic::Mixed { mixing: Mixing::Identity, .. } => {
+                let rows = encoded.to_rows();
                 let start = first as usize * width;
-                for (sum, &q) in sums[start..start + encoded.len()].iter_mut().zip(encoded) {
+                for (sum, &q) in sums[start..start + rows.len()].iter_mut().zip(&rows) {
                     *sum += i64::from(q);
                 }
             }
@@ -161,18 +180,78 @@ pub(crate) fn pairs(width: usize) -> impl Iterator<Item = (usize, usize)> {
     (0..width).flat_map(move |i| (i + 1..width).map(move |j| (i, j)))
 }
 
-fn add_moments(row: &[i32], sums: &mut [i64]) {
-    let width = row.len();
+fn add_moments(arch: Arch, encoded: &EncodedRows, sums: &mut [i64]) {
+    let width = encoded.width();
     let (own, rest) = sums.split_at_mut(width);
-    let (squares, mut products) = rest.split_at_mut(width);
-    for (i, &q) in row.iter().enumerate() {
-        let q = i64::from(q);
-        own[i] += q;
-        squares[i] += q * q;
-        let (of_column, others) = products.split_at_mut(width - 1 - i);
-        for (sum, &other) in of_column.iter_mut().zip(&row[i + 1..]) {
-            *sum += q * i64::from(other);
+    let (squares, products) = rest.split_at_mut(width);
+    // A few rows of all columns at a time stay in cache however many columns there are.
+    for first in (0..encoded.count()).step_by(MOMENT_ROWS) {
+        let column = |j: usize| {
+            let column = &encoded.column(j)[first..];
+            &column[..column.len().min(MOMENT_ROWS)]
+        };
+        for j in 0..width {
+            own[j] += arch.dispatch(Sum(column(j)));
+            squares[j] += arch.dispatch(Dot(column(j), column(j)));
         }
-        products = others;
+        for (sum, (i, j)) in products.iter_mut().zip(pairs(width)) {
+            *sum += arch.dispatch(Dot(column(i), column(j)));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::encoding::{Bounds, Encoder};
+    use proptest::prelude::*;
+
+    fn stage(width: usize, statistic: Statistic) -> Stage {
+        let bounds = Bounds::new(-1.0, 1.0).unwrap();
+        Stage {
+            name: "test",
+            share: Share::WHOLE,
+            encoder: RowEncoder::plain(&vec![Encoder::Numeric(bounds); width]),
+            statistic,
+            noise: Vec::new(),
+        }
+    }
+
+    proptest! {
+        /// Sums of every vector unit are those of a plain loop.
+        #[test]
+        fn sums_are_those_of_a_plain_loop(
+            width in 1usize..6,
+            count in prop_oneof![0usize..40, 1020usize..1030],
+            numbers in prop::collection::vec(-1.5f64..1.5, 6 * 1030),
+        ) {
+            let columns: Vec<&[f64]> = numbers.chunks(1030).take(width).map(|column| &column[..count]).collect();
+            let values: Vec<Values<'_>> = columns.iter().map(|column| Values::Numbers(column)).collect();
+            let squares: Vec<usize> = (0..width).rev().collect();
+            for statistic in [Statistic::Standardise { squares: squares.clone() }, Statistic::Moments] {
+                let stage = stage(width, statistic);
+                let mut encoded = EncodedRows::default();
+                stage.encode(&values, count, &mut encoded);
+                let rows = encoded.to_rows();
+                let products: Vec<(usize, usize)> = match stage.statistic {
+                    Statistic::Moments => (0..width).map(|j| (j, j)).chain(pairs(width)).collect(),
+                    _ => squares.iter().map(|&j| (j, j)).collect(),
+                };
+                let mut expected = vec![5; stage.coordinates()];
+                for row in rows.chunks_exact(width) {
+                    for (sum, &q) in expected.iter_mut().zip(row) {
+                        *sum += i64::from(q);
+                    }
+                    for (sum, &(i, j)) in expected[width..].iter_mut().zip(&products) {
+                        *sum += i64::from(row[i]) * i64::from(row[j]);
+                    }
+                }
+                for arch in crate::vector::units() {
+                    let mut sums = vec![5; stage.coordinates()];
+                    stage.accumulate_on(arch, &[], 0, &encoded, &mut sums);
+                    prop_assert_eq!(&sums, &expected);
+                }
+            }
+        }
     }
 }

@@ -4,6 +4,7 @@
 use anyhow::{Context, Result};
 use potluck_core::accounting::Mu;
 use potluck_core::calibrated::{Clipping, LocalMoments, PartyPlan, Plan};
+use potluck_core::encoding::EncodedRows;
 use potluck_core::learn::{
     Affine, Evidence, ExplainedShare, Interval, Level, Released, explained_share, posterior,
 };
@@ -118,9 +119,10 @@ impl Release {
 
 fn exact_sums(stage: &Stage, holdings: &Holdings, party: usize, subjects: &[SubjectDigest]) -> Vec<i64> {
     let mut sums = vec![0; stage.coordinates()];
+    let mut encoded = EncodedRows::default();
     for first in (0..holdings.rows()).step_by(BATCH) {
         let end = holdings.rows().min(first + BATCH);
-        let encoded = stage.encode(&holdings.batch(party, first..end), end - first);
+        stage.encode(&holdings.batch(party, first..end), end - first, &mut encoded);
         stage.accumulate(&subjects[first..end], first as u64, &encoded, &mut sums);
     }
     sums

@@ -16,7 +16,14 @@ mod stage;
 pub mod sums;
 pub mod table;
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
 pub use error::Error;
 pub use ledger::Ledger;
 pub use release::{Job, Observer, Published, Step, release};
 pub use table::Table;
+
+/// Locks what stays sound when another thread panics while it holds the lock.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,22 +1,24 @@
 //! One pass over a table: validate every row and add up a stage's sums, on several threads.
 //!
-//! Workers take batches in turn, each into sums of its own; integer sums do not depend on who added what, so
-//! the result is the same for any number of threads and any batch size.
+//! Each thread adds to sums of its own; integer sums do not depend on who added what, so the result is the same for any
+//! number of threads and any batch size.
 
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use arrow_array::RecordBatch;
+use potluck_core::encoding::EncodedRows;
 use potluck_core::mixing::SubjectDigest;
-use potluck_core::stage::Stage;
+use potluck_core::stage::{Stage, Statistic};
 use potluck_release::study::{IdKind, Party, Study};
 
-use crate::Error;
-use crate::duplicates::DuplicateSearch;
+use crate::duplicates::{Fingerprints, find_duplicate};
 use crate::stage::Sums;
 use crate::table::convert::Converter;
-use crate::table::{Batches, Table};
+use crate::table::{Stamp, Table, read_parts};
+use crate::{Error, lock};
 
 /// Sums larger than this in all are shared by the threads instead of kept by each.
 const OWN_SUMS_LIMIT: usize = 1 << 25;
@@ -31,6 +33,10 @@ pub(crate) struct Input<'a> {
     columns: Vec<String>,
     threads: NonZero<usize>,
     tmp: PathBuf,
+    /// The table as it was at first.
+    stamp: Option<Stamp>,
+    /// Whether it was searched for duplicate ids.
+    searched: AtomicBool,
 }
 
 impl<'a> Input<'a> {
@@ -84,7 +90,8 @@ impl<'a> Input<'a> {
                     .to_owned(),
             });
         }
-        Ok(Self { study, party, table, id_column, columns, threads, tmp: tmp.to_owned() })
+        let (stamp, searched) = (table.stamp()?, AtomicBool::new(false));
+        Ok(Self { study, party, table, id_column, columns, threads, tmp: tmp.to_owned(), stamp, searched })
     }
 
     fn converter(&self, text: bool) -> Converter<'_> {
@@ -102,67 +109,85 @@ impl<'a> Input<'a> {
     }
 
     /// Validates the whole table and returns the stage's exact sums. `progress` is told how many rows are done.
+    ///
+    /// The first pass looks for duplicate ids. Later ones refuse a table that was changed since, and read ids only if
+    /// the stage mixes by them.
     pub(crate) fn sums(&self, stage: &Stage, progress: &(dyn Fn(u64) + Sync)) -> Result<Sums, Error> {
         let rows = self.study.definition().rows();
-        let batches = self.table.batches(&self.columns)?;
-        let converter = self.converter(batches.text);
-        let queue = Queue::new(batches);
-        let duplicates = Mutex::new(DuplicateSearch::new(&self.tmp));
-        let threads = self.threads.get();
-        let share = stage.coordinates().saturating_mul(threads) > OWN_SUMS_LIMIT;
+        let has_ids = self.study.definition().id_kind() != IdKind::Row;
+        let search = has_ids && !self.searched.load(Ordering::Relaxed);
+        let mixes = matches!(stage.statistic, Statistic::Mixed { .. });
+        let columns =
+            if search || mixes { &self.columns[..] } else { &self.columns[..self.party.columns().len()] };
+        let parts = self.table.parts(columns)?;
+        let converter = self.converter(parts.text);
+        let share = stage.coordinates().saturating_mul(self.threads.get()) > OWN_SUMS_LIMIT;
         let total = Mutex::new(Sums::zero(stage));
         let done = AtomicU64::new(0);
 
-        let work = || -> Result<(), (u64, Error)> {
-            let mut own = (!share).then(|| Sums::zero(stage));
-            while let Some((first, batch)) = queue.take()? {
-                let fail = |error| queue.fail(first, error);
-                if first + batch.num_rows() as u64 > rows {
-                    return Err(fail(self.wrong_rows("more")));
-                }
-                let batch = converter.rows(first, &batch).map_err(fail)?;
-                let encoded = Sums::encode(stage, &batch);
-                match &mut own {
-                    Some(own) => own.add(stage, &batch, &encoded),
-                    None => lock(&total).add(stage, &batch, &encoded),
-                }
-                if self.study.definition().id_kind() != IdKind::Row {
-                    let fingerprints = batch.subjects.iter().map(SubjectDigest::fingerprint);
-                    lock(&duplicates).add(fingerprints).map_err(|error| queue.fail(first, error))?;
-                }
-                progress(done.fetch_add(batch.count as u64, Ordering::Relaxed) + batch.count as u64);
+        let start = || Worker {
+            sums: (!share).then(|| Sums::zero(stage)),
+            fingerprints: Fingerprints::new(&self.tmp, self.threads),
+            encoded: EncodedRows::default(),
+        };
+        let take = |worker: &mut Worker, first: u64, batch: RecordBatch| {
+            if first + batch.num_rows() as u64 > rows {
+                return Err(self.wrong_rows("more"));
             }
-            if let Some(own) = own {
-                lock(&total).merge(&own);
+            let mut values = converter.rows(first, &batch)?;
+            if search || mixes {
+                values.subjects = converter.subjects(first, &batch)?;
             }
+            if search {
+                worker.fingerprints.add(values.subjects.iter().map(SubjectDigest::fingerprint))?;
+            }
+            Sums::encode(stage, &values, &mut worker.encoded);
+            match &mut worker.sums {
+                Some(own) => own.add(stage, &values, &worker.encoded),
+                None => lock(&total).add(stage, &values, &worker.encoded),
+            }
+            progress(done.fetch_add(values.count as u64, Ordering::Relaxed) + values.count as u64);
             Ok(())
         };
-        let failures: Vec<(u64, Error)> = std::thread::scope(|scope| {
-            let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
-            let results = workers.into_iter().map(|worker| worker.join().expect("a worker does not panic"));
-            results.filter_map(Result::err).collect()
-        });
-        // Batches are handed out in order, so the earliest failure is always among those found.
-        if let Some((_, error)) = failures.into_iter().min_by_key(|(first, _)| *first) {
-            return Err(error);
-        }
+        let workers = read_parts(&parts, self.threads, start, take)?;
         if done.into_inner() != rows {
             return Err(self.wrong_rows("fewer"));
         }
-        let duplicates = duplicates.into_inner().unwrap_or_else(PoisonError::into_inner);
-        if let Some(fingerprint) = duplicates.finish()? {
+        let mut fingerprints = Vec::with_capacity(workers.len());
+        let mut total = total.into_inner().unwrap_or_else(PoisonError::into_inner);
+        for worker in workers {
+            if let Some(own) = worker.sums {
+                total.merge(&own);
+            }
+            fingerprints.push(worker.fingerprints);
+        }
+        if let Some(fingerprint) = find_duplicate(&fingerprints, self.threads)? {
             return Err(self.locate_duplicate(fingerprint)?);
         }
-        Ok(total.into_inner().unwrap_or_else(PoisonError::into_inner))
+        self.check_unchanged()?;
+        self.searched.store(true, Ordering::Relaxed);
+        Ok(total)
+    }
+
+    /// What was checked in an earlier pass holds for this one only if the table is the same.
+    fn check_unchanged(&self) -> Result<(), Error> {
+        if self.table.stamp()? == self.stamp {
+            return Ok(());
+        }
+        Err(Error::Table {
+            table: self.table.name().to_owned(),
+            problem: "was changed while it was being read; wait until nobody writes to it, then run the command again"
+                .to_owned(),
+        })
     }
 
     /// Reads the ids again to say which two rows share one.
     fn locate_duplicate(&self, fingerprint: u128) -> Result<Error, Error> {
-        let batches = self.table.batches(&[self.id_column.to_owned()])?;
-        let converter = self.converter(batches.text);
+        let (text, batches) = self.table.batches(&[self.id_column.to_owned()])?;
+        let converter = self.converter(text);
         let mut found = Vec::new();
         let mut first = 0;
-        for batch in batches.next {
+        for batch in batches {
             let batch = batch?;
             for (index, subject) in converter.subjects(first, &batch)?.iter().enumerate() {
                 if subject.fingerprint() == fingerprint {
@@ -193,41 +218,10 @@ pub enum ExtraColumns {
     Ignore,
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Batches, handed to whoever asks next, with the position of their first row.
-struct Queue {
-    reader: Mutex<(Batches, u64)>,
-    failed: AtomicBool,
-}
-
-impl Queue {
-    fn new(batches: Batches) -> Self {
-        Self { reader: Mutex::new((batches, 0)), failed: AtomicBool::new(false) }
-    }
-
-    fn take(&self) -> Result<Option<(u64, arrow_array::RecordBatch)>, (u64, Error)> {
-        let mut reader = lock(&self.reader);
-        if self.failed.load(Ordering::Relaxed) {
-            return Ok(None);
-        }
-        let (batches, first) = &mut *reader;
-        match batches.next.next() {
-            None => Ok(None),
-            Some(Err(error)) => Err(self.fail(*first, error)),
-            Some(Ok(batch)) => {
-                let start = *first;
-                *first += batch.num_rows() as u64;
-                Ok(Some((start, batch)))
-            }
-        }
-    }
-
-    /// Notes that nobody needs to take another batch.
-    fn fail(&self, first: u64, error: Error) -> (u64, Error) {
-        self.failed.store(true, Ordering::Relaxed);
-        (first, error)
-    }
+/// What a thread works with.
+struct Worker {
+    /// Nothing if all threads share one set of sums.
+    sums: Option<Sums>,
+    fingerprints: Fingerprints,
+    encoded: EncodedRows,
 }

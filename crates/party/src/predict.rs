@@ -45,17 +45,17 @@ pub fn predict(
     let mut asked = columns.clone();
     asked.extend(id_column.map(str::to_owned));
 
-    let batches = table.batches(&asked)?;
+    let (text, batches) = table.batches(&asked)?;
     let mut writer = csv::Writer::from_writer(out);
     let label = model.label.name();
     let header: Vec<&str> = id_column.into_iter().chain([label.as_str()]).collect();
     writer.write_record(&header).map_err(output)?;
     let mut first = 0;
-    for batch in batches.next {
+    for batch in batches {
         let batch = batch?;
         let mut inputs = Vec::with_capacity(columns.len());
         for ((column, array), &numeric) in columns.iter().zip(batch.columns()).zip(&numeric) {
-            let input = input(table.name(), column, first, array, batches.text, numeric)?;
+            let input = input(table.name(), column, first, array, text, numeric)?;
             check_levels(model, table, column, first, &input)?;
             inputs.push(input);
         }
@@ -63,7 +63,7 @@ pub fn predict(
             None => None,
             Some(column) => {
                 let array = batch.columns().last().expect("the id column was asked for");
-                Some(input(table.name(), column, first, array, batches.text, false)?)
+                Some(input(table.name(), column, first, array, text, false)?)
             }
         };
         for row in 0..batch.num_rows() {

@@ -137,6 +137,7 @@ pub fn release_with<R: CryptoRng>(
     let session = ledger.reserve(job.budget, purpose)?;
     observer.step(Step::Reserved);
 
+    let mut input = None;
     let mut noised = Vec::new();
     let mut repeated = true;
     while let Some(stage) = job.study.stage(job.party, &noised)? {
@@ -146,7 +147,7 @@ pub fn release_with<R: CryptoRng>(
             noised
         } else {
             repeated = false;
-            draw(job, ledger, &session, &stage, position, observer, &seed)?
+            draw(job, ledger, &session, &stage, position, &mut input, observer, &seed)?
         });
     }
     let release = Release::new(job.study, job.party, &noised, job.signing_key)?;
@@ -155,17 +156,19 @@ pub fn release_with<R: CryptoRng>(
 }
 
 /// Computes a stage's sums, adds noise and stores the result for good.
-fn draw<R: CryptoRng>(
-    job: &Job<'_>,
+#[expect(clippy::too_many_arguments, reason = "they are independent of each other")]
+fn draw<'a, R: CryptoRng>(
+    job: &Job<'a>,
     ledger: &mut Ledger,
     session: &Session,
     stage: &Stage,
     position: u32,
+    input: &mut Option<Input<'a>>,
     observer: &dyn Observer,
     seed: &impl Fn() -> Result<R, Error>,
 ) -> Result<Vec<i64>, Error> {
     observer.stage(stage.name, position);
-    let sums = input(job).and_then(|input| input.sums(stage, &|done| observer.rows(done)));
+    let sums = known_input(job, input).and_then(|input| input.sums(stage, &|done| observer.rows(done)));
     let sums = match sums {
         Ok(sums) => sums,
         Err(error) => {
@@ -185,6 +188,14 @@ fn draw<R: CryptoRng>(
     ledger.store_stage(session, position, &noised)?;
     observer.step(Step::Stored(position));
     Ok(noised)
+}
+
+/// The input, made when it is first needed.
+fn known_input<'a, 'i>(job: &Job<'a>, known: &'i mut Option<Input<'a>>) -> Result<&'i Input<'a>, Error> {
+    match known {
+        Some(input) => Ok(input),
+        none => Ok(none.insert(input(job)?)),
+    }
 }
 
 fn input<'a>(job: &Job<'a>) -> Result<Input<'a>, Error> {

@@ -1,12 +1,13 @@
 //! Raw rows: what a party holds about a batch of subjects, before encoding.
 
+use arrow_buffer::ScalarBuffer;
 use potluck_core::encoding::Values;
 use potluck_core::mixing::SubjectDigest;
 
 /// Values of one column. No `Debug`: these are the private values themselves.
 pub(crate) enum ColumnValues {
     /// Numbers; NaN and ±inf are missing.
-    Numbers(Vec<f64>),
+    Numbers(ScalarBuffer<f64>),
     /// Level codes; `MISSING_LEVEL` is missing.
     Levels(Vec<u32>),
 }
@@ -26,7 +27,7 @@ pub(crate) struct Rows {
     pub(crate) first: u64,
     /// How many there are.
     pub(crate) count: usize,
-    /// Who they are.
+    /// Who they are; empty if nobody asked.
     pub(crate) subjects: Vec<SubjectDigest>,
     /// What is known of them, column by column in the study's order.
     pub(crate) columns: Vec<ColumnValues>,

@@ -1,6 +1,6 @@
 //! Exact sums of a stage, before and after noise.
 
-use potluck_core::encoding::Values;
+use potluck_core::encoding::{EncodedRows, Values};
 use potluck_core::stage::Stage;
 use rand_core::CryptoRng;
 use zeroize::Zeroize;
@@ -16,13 +16,13 @@ impl Sums {
     }
 
     /// Encodes a batch for the stage.
-    pub(crate) fn encode(stage: &Stage, rows: &Rows) -> Vec<i32> {
+    pub(crate) fn encode(stage: &Stage, rows: &Rows, encoded: &mut EncodedRows) {
         let values: Vec<Values<'_>> = rows.columns.iter().map(|values| values.borrow()).collect();
-        stage.encode(&values, rows.count)
+        stage.encode(&values, rows.count, encoded);
     }
 
     /// Adds encoded rows.
-    pub(crate) fn add(&mut self, stage: &Stage, rows: &Rows, encoded: &[i32]) {
+    pub(crate) fn add(&mut self, stage: &Stage, rows: &Rows, encoded: &EncodedRows) {
         stage.accumulate(&rows.subjects, rows.first, encoded, &mut self.0);
     }
 

@@ -6,7 +6,7 @@
 
 use std::error::Error;
 
-use potluck_core::encoding::Values;
+use potluck_core::encoding::{EncodedRows, Values};
 use potluck_core::learn::{Level, Ridge};
 use potluck_core::mixing::{MixingKey, SubjectDigest};
 use potluck_core::noise::add_noise;
@@ -131,7 +131,9 @@ fn stages(
     let mut published: Vec<Vec<i64>> = Vec::new();
     while let Some(stage) = study.stage(party, &published)? {
         let mut sums = vec![0; stage.coordinates()];
-        stage.accumulate(subjects, 0, &stage.encode(values, subjects.len()), &mut sums);
+        let mut encoded = EncodedRows::default();
+        stage.encode(values, subjects.len(), &mut encoded);
+        stage.accumulate(subjects, 0, &encoded, &mut sums);
         let mut start = 0;
         for &(count, sigma) in &stage.noise {
             add_noise(&mut sums[start..start + count], sigma, stage.sum_limit(), rng);

@@ -4,7 +4,7 @@
 
 use std::fmt::Write as _;
 
-use potluck_core::encoding::Values;
+use potluck_core::encoding::{EncodedRows, Values};
 use potluck_core::learn::{Level, Ridge};
 use potluck_core::mixing::{MixingKey, SubjectDigest};
 use potluck_core::noise::add_noise;
@@ -177,7 +177,9 @@ fn calibrated_dataset(study: &Study) -> PublicDataset {
         let mut published: Vec<Vec<i64>> = Vec::new();
         while let Some(stage) = study.stage(party.name(), &published).unwrap() {
             let mut sums = vec![0; stage.coordinates()];
-            stage.accumulate(&subjects, 0, &stage.encode(own, rows), &mut sums);
+            let mut encoded = EncodedRows::default();
+            stage.encode(own, rows, &mut encoded);
+            stage.accumulate(&subjects, 0, &encoded, &mut sums);
             let mut at = 0;
             for &(count, sigma) in &stage.noise {
                 add_noise(&mut sums[at..at + count], sigma, stage.sum_limit(), &mut noise);

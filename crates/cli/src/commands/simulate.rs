@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Result, anyhow};
-use potluck_core::encoding::{Encoder, Values};
+use potluck_core::encoding::{EncodedRows, Encoder, Values};
 use potluck_core::learn::{Level, Released, Ridge, ols};
 use potluck_core::mixing::{MixingKey, SubjectDigest};
 use potluck_core::noise::{Sigma, rounded_gaussian};
@@ -265,12 +265,13 @@ fn release(
     rng: &mut ChaCha12Rng,
 ) -> Result<Release> {
     let mut noised: Vec<Vec<i64>> = Vec::new();
+    let mut encoded = EncodedRows::default();
     while let Some(stage) = study.stage(party.name(), &noised)? {
         let mut sums = vec![0; stage.coordinates()];
         for first in (0..subjects.len()).step_by(BLOCK) {
             let range = first..subjects.len().min(first + BLOCK);
             let values: Vec<Values<'_>> = columns.iter().map(|column| column.slice(range.clone())).collect();
-            let encoded = stage.encode(&values, range.len());
+            stage.encode(&values, range.len(), &mut encoded);
             stage.accumulate(&subjects[range], first as u64, &encoded, &mut sums);
         }
         stage.add_noise(&mut sums, rng);

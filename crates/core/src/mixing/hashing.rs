@@ -15,9 +15,8 @@ use super::lanes::{LANES, VectorUnit};
 const SHORT: usize = 64 - 1 - 9;
 
 /// The state that SHA-256 starts from.
-const START: [u32; 8] = [
-    0x6a09_e667, 0xbb67_ae85, 0x3c6e_f372, 0xa54f_f53a, 0x510e_527f, 0x9b05_688c, 0x1f83_d9ab, 0x5be0_cd19,
-];
+const START: [u32; 8] =
+    [0x6a09_e667, 0xbb67_ae85, 0x3c6e_f372, 0xa54f_f53a, 0x510e_527f, 0x9b05_688c, 0x1f83_d9ab, 0x5be0_cd19];
 
 #[rustfmt::skip]
 const ROUNDS: [u32; 64] = [
@@ -174,9 +173,10 @@ fn load_lanes<U: VectorUnit>(unit: U, ids: &[&[u8]; LANES]) -> [U::Vector; 16] {
 fn extend_schedule<U: VectorUnit>(unit: U, w: &mut [U::Vector; 16]) {
     for at in 0..16 {
         let (early, recent) = (w[(at + 1) % 16], w[(at + 14) % 16]);
-        let early = unit.xor(unit.xor(unit.rotate::<25>(early), unit.rotate::<14>(early)), unit.shift::<3>(early));
-        let recent =
-            unit.xor(unit.xor(unit.rotate::<15>(recent), unit.rotate::<13>(recent)), unit.shift::<10>(recent));
+        let early =
+            unit.xor(unit.xor(unit.rotate::<25>(early), unit.rotate::<14>(early)), unit.shift::<3>(early));
+        let recent = unit
+            .xor(unit.xor(unit.rotate::<15>(recent), unit.rotate::<13>(recent)), unit.shift::<10>(recent));
         w[at] = unit.add(unit.add(w[at], early), unit.add(w[(at + 9) % 16], recent));
     }
 }

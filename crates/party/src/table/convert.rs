@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Date32Type, Date64Type, Float64Type, Int64Type, UInt64Type};
 use arrow_array::{Array, ArrayRef, RecordBatch, StringArray};
+use arrow_buffer::ScalarBuffer;
 use arrow_cast::{CastOptions, cast_with_options};
 use arrow_schema::DataType;
 use potluck_core::encoding::MISSING_LEVEL;
@@ -59,10 +60,15 @@ impl Place<'_> {
 }
 
 /// Numbers, NaN where missing.
-fn numbers(place: &Place<'_>, array: &ArrayRef, text: bool, tokens: &[String]) -> Result<Vec<f64>, Error> {
+fn numbers(
+    place: &Place<'_>,
+    array: &ArrayRef,
+    text: bool,
+    tokens: &[String],
+) -> Result<ScalarBuffer<f64>, Error> {
     let array = place.plain(array)?;
     let array = match array.data_type() {
-        DataType::Null => return Ok(vec![f64::NAN; array.len()]),
+        DataType::Null => return Ok(vec![f64::NAN; array.len()].into()),
         DataType::Boolean => {
             let values = array.as_boolean();
             return Ok(values.iter().map(|value| value.map_or(f64::NAN, f64::from)).collect());
@@ -79,7 +85,9 @@ fn numbers(place: &Place<'_>, array: &ArrayRef, text: bool, tokens: &[String]) -
                 .collect());
         }
         kind if kind.is_numeric() => place.cast(&array, &DataType::Float64)?,
-        DataType::Utf8 if text => return parse_numbers(place, array.as_string(), tokens),
+        DataType::Utf8 if text => {
+            return parse_numbers(place, array.as_string(), tokens).map(ScalarBuffer::from);
+        }
         DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => {
             return Err(place.column(
                 "holds text, but the study gives it bounds; cast it to a number, or give it levels",
@@ -95,6 +103,9 @@ fn numbers(place: &Place<'_>, array: &ArrayRef, text: bool, tokens: &[String]) -
         }
     };
     let values = array.as_primitive::<Float64Type>();
+    if values.null_count() == 0 {
+        return Ok(values.values().clone());
+    }
     Ok(values.iter().map(|value| value.unwrap_or(f64::NAN)).collect())
 }
 
@@ -139,20 +150,35 @@ fn levels(
     unknown: Unknown,
     missing_text: impl Fn(&str) -> bool,
 ) -> Result<Vec<u32>, Error> {
-    let texts = texts(place, array)?;
-    let code = |(index, text): (usize, Option<&str>)| {
-        let Some(text) = text else { return Ok(MISSING_LEVEL) };
+    let code = |text: Option<&str>| {
+        let Some(text) = text else { return Some(MISSING_LEVEL) };
         match (codes.get(text), unknown) {
-            (Some(&code), _) => Ok(code),
-            (None, _) if missing_text(text) => Ok(MISSING_LEVEL),
-            (None, Unknown::Other) => Ok(codes["other"]),
-            (None, Unknown::Error) => Err(place.value(
-                index,
-                "is not one of the study's levels; correct it, or agree on a study with this level or with unknown = \"other\"",
-            )),
+            (Some(&code), _) => Some(code),
+            (None, _) if missing_text(text) => Some(MISSING_LEVEL),
+            (None, Unknown::Other) => Some(codes["other"]),
+            (None, Unknown::Error) => None,
         }
     };
-    texts.iter().enumerate().map(code).collect()
+    let not_a_level = |index| {
+        place.value(
+            index,
+            "is not one of the study's levels; correct it, or agree on a study with this level or with unknown = \"other\"",
+        )
+    };
+    if let Some(dictionary) = array.as_any_dictionary_opt() {
+        // Each different text is looked up once; one that no row has may be anything.
+        let of_values: Vec<Option<u32>> = texts(place, dictionary.values())?.iter().map(code).collect();
+        let keys = dictionary.normalized_keys();
+        let find = |(index, &key): (usize, &usize)| match of_values.get(key) {
+            _ if array.is_null(index) => Ok(MISSING_LEVEL),
+            Some(Some(code)) => Ok(*code),
+            Some(None) => Err(not_a_level(index)),
+            None => Err(place.column("its dictionary is damaged")),
+        };
+        return keys.iter().enumerate().map(find).collect();
+    }
+    let texts = texts(place, array)?;
+    texts.iter().enumerate().map(|(index, text)| code(text).ok_or_else(|| not_a_level(index))).collect()
 }
 
 fn level_codes(levels: &[String]) -> HashMap<&str, u32> {
@@ -166,25 +192,29 @@ fn column_values(
     text: bool,
     tokens: &[String],
 ) -> Result<ColumnValues, Error> {
-    let (values, first_missing) = match column.domain() {
+    let refused = |index| {
+        place.value(
+            index,
+            "is missing, and the study refuses missing values here; complete the table, or agree on missing = \"midpoint\"",
+        )
+    };
+    let refuse = column.missing() == Missing::Error;
+    match column.domain() {
         Domain::Numeric(_) => {
             let numbers = numbers(place, array, text, tokens)?;
-            let missing = numbers.iter().position(|number| !number.is_finite());
-            (ColumnValues::Numbers(numbers), missing)
+            if refuse && let Some(index) = numbers.iter().position(|number| !number.is_finite()) {
+                return Err(refused(index));
+            }
+            Ok(ColumnValues::Numbers(numbers))
         }
         Domain::Categorical { levels: names, unknown } => {
             let missing_text = |value: &str| text && tokens.iter().any(|token| token == value);
             let codes = levels(place, array, &level_codes(names), *unknown, missing_text)?;
-            let missing = codes.iter().position(|&code| code == MISSING_LEVEL);
-            (ColumnValues::Levels(codes), missing)
+            if refuse && let Some(index) = codes.iter().position(|&code| code == MISSING_LEVEL) {
+                return Err(refused(index));
+            }
+            Ok(ColumnValues::Levels(codes))
         }
-    };
-    match (column.missing(), first_missing) {
-        (Missing::Error, Some(index)) => Err(place.value(
-            index,
-            "is missing, and the study refuses missing values here; complete the table, or agree on missing = \"midpoint\"",
-        )),
-        _ => Ok(values),
     }
 }
 
@@ -214,63 +244,54 @@ impl<'a> Converter<'a> {
         Self { table, text, columns, id, key: study.seal().key(), tokens: definition.missing_tokens() }
     }
 
-    /// Converts a batch with the party's columns in order, then the id column if there is one.
+    /// Converts a batch with the party's columns in order; subjects are left out.
     pub(crate) fn rows(&self, first: u64, batch: &RecordBatch) -> Result<Rows, Error> {
         let mut columns = Vec::with_capacity(self.columns.len());
         for (column, array) in self.columns.iter().zip(batch.columns()) {
             let place = Place { table: self.table, column: column.name(), first };
             columns.push(column_values(&place, column, array, self.text, self.tokens)?);
         }
-        let subjects = self.subjects(first, batch)?;
-        Ok(Rows { first, count: batch.num_rows(), subjects, columns })
+        Ok(Rows { first, count: batch.num_rows(), subjects: Vec::new(), columns })
     }
 
-    /// Converts the ids of a batch whose last column holds them.
+    /// Converts the ids of a batch whose last column holds them, if there are any.
     pub(crate) fn subjects(&self, first: u64, batch: &RecordBatch) -> Result<Vec<SubjectDigest>, Error> {
         let Some((name, kind)) = self.id else {
-            let positions = first..first + batch.num_rows() as u64;
-            return Ok(positions.map(|position| self.key.subject(position.to_string().as_bytes())).collect());
+            return Ok(self.digits((0..batch.num_rows()).map(|index| first + index as u64)));
         };
         let place = Place { table: self.table, column: name, first };
         let array = batch.columns().last().expect("the id column was asked for");
         let array = place.plain(array)?;
         let missing = |index| place.value(index, "the id is missing; every row needs one");
-        if let Some(index) = (0..array.len()).find(|&index| array.is_null(index)) {
+        if let Some(index) =
+            array.logical_nulls().and_then(|nulls| (0..nulls.len()).find(|&at| nulls.is_null(at)))
+        {
             return Err(missing(index));
         }
         match (kind, array.data_type()) {
             (IdKind::Integer, DataType::UInt64) => {
-                let ids = array.as_primitive::<UInt64Type>().values();
-                Ok(ids.iter().map(|id| self.key.subject(id.to_string().as_bytes())).collect())
+                Ok(self.digits(array.as_primitive::<UInt64Type>().values().iter().copied()))
             }
             (IdKind::Integer, data_type) if data_type.is_integer() => {
                 let wide = place.cast(&array, &DataType::Int64)?;
-                let ids = wide.as_primitive::<Int64Type>().values();
-                Ok(ids.iter().map(|id| self.key.subject(id.to_string().as_bytes())).collect())
+                Ok(self.digits(wide.as_primitive::<Int64Type>().values().iter().copied()))
             }
-            (IdKind::Integer, DataType::Utf8) if self.text => {
-                let ids = array.as_string::<i32>().iter().flatten().enumerate();
-                ids.map(|(index, id)| {
-                    if id.is_empty() {
-                        Err(missing(index))
-                    } else if is_plain_integer(id) {
-                        Ok(self.key.subject(id.as_bytes()))
-                    } else {
-                        Err(place.value(
-                            index,
-                            "the id is not a whole number in plain decimal (no padding, no plus sign, no point); all parties must write ids alike, or the study must say id = \"text\"",
-                        ))
-                    }
-                })
-                .collect()
-            }
+            (IdKind::Integer, DataType::Utf8) if self.text => self.texts(array.as_string(), |index, id| {
+                if id.is_empty() {
+                    Err(missing(index))
+                } else if is_plain_integer(id) {
+                    Ok(())
+                } else {
+                    Err(place.value(
+                        index,
+                        "the id is not a whole number in plain decimal (no padding, no plus sign, no point); all parties must write ids alike, or the study must say id = \"text\"",
+                    ))
+                }
+            }),
             (IdKind::Text, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View) => {
-                let texts = texts(&place, &array)?;
-                let ids = texts.iter().flatten().enumerate();
-                ids.map(|(index, id)| {
-                    if id.is_empty() { Err(missing(index)) } else { Ok(self.key.subject(id.as_bytes())) }
+                self.texts(&texts(&place, &array)?, |index, id| {
+                    if id.is_empty() { Err(missing(index)) } else { Ok(()) }
                 })
-                .collect()
             }
             (IdKind::Integer, other) => Err(place.column(format!(
                 "holds ids of type {other}, but the study's ids are whole numbers; cast it to a whole number"
@@ -279,6 +300,28 @@ impl<'a> Converter<'a> {
                 "holds ids of type {other}, but the study's ids are text; cast it to text exactly as the other parties write it"
             ))),
         }
+    }
+
+    /// Subjects whose ids are whole numbers, in plain decimal.
+    fn digits<N: itoa::Integer>(&self, ids: impl ExactSizeIterator<Item = N>) -> Vec<SubjectDigest> {
+        let mut buffers = vec![itoa::Buffer::new(); ids.len()];
+        let texts: Vec<&[u8]> =
+            buffers.iter_mut().zip(ids).map(|(buffer, id)| buffer.format(id).as_bytes()).collect();
+        self.key.subjects(&texts)
+    }
+
+    /// Subjects whose ids are texts that pass `check`.
+    fn texts(
+        &self,
+        ids: &StringArray,
+        check: impl Fn(usize, &str) -> Result<(), Error>,
+    ) -> Result<Vec<SubjectDigest>, Error> {
+        let mut texts = Vec::with_capacity(ids.len());
+        for (index, id) in ids.iter().flatten().enumerate() {
+            check(index, id)?;
+            texts.push(id.as_bytes());
+        }
+        Ok(self.key.subjects(&texts))
     }
 }
 
@@ -296,7 +339,7 @@ fn is_plain_integer(text: &str) -> bool {
 
 /// ColumnValues of a column for prediction: numbers as they are, and texts for levels.
 pub(crate) enum Input {
-    Numbers(Vec<f64>),
+    Numbers(ScalarBuffer<f64>),
     Texts(StringArray),
 }
 

@@ -4,13 +4,17 @@
 //! first bytes, not in its name.
 
 pub(crate) mod convert;
+mod parallel;
 
 use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
+use std::num::NonZero;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::SystemTime;
 
 use arrow_array::builder::StringBuilder;
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchReader};
@@ -18,11 +22,15 @@ use arrow_ipc::reader::{FileReader, StreamReader};
 use arrow_schema::{ArrowError, DataType, Field, Schema};
 use flate2::read::MultiGzDecoder;
 use parquet::arrow::ProjectionMask;
-use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use parquet::arrow::arrow_reader::{
+    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder,
+};
 
 use potluck_release::columns::is_plausible;
 
 use crate::Error;
+
+pub(crate) use parallel::read_parts;
 
 /// Rows handed on at a time.
 pub(crate) const BATCH: usize = 8192;
@@ -50,11 +58,33 @@ enum Format {
     ArrowStream,
 }
 
-/// Batches of a table with just the columns asked for, in the order asked for.
-pub(crate) struct Batches {
+/// Batches of rows, in order.
+pub(crate) type Batches = Box<dyn Iterator<Item = Result<RecordBatch, Error>> + Send>;
+
+/// A table with just the columns asked for, in the order asked for, in parts that can be read at the same time.
+pub(crate) struct Parts<'a> {
     /// Whether values are text that has to be parsed (CSV).
     pub(crate) text: bool,
-    pub(crate) next: Box<dyn Iterator<Item = Result<RecordBatch, Error>> + Send>,
+    /// The position of each part's first row.
+    pub(crate) first_rows: Vec<u64>,
+    /// Opens a part, or all of them one after the other.
+    pub(crate) open: Box<dyn Fn(Option<usize>) -> Result<Batches, Error> + Sync + 'a>,
+}
+
+impl<'a> Parts<'a> {
+    /// A table that can only be read from start to end.
+    fn whole(text: bool, open: impl Fn() -> Result<Batches, Error> + Sync + 'a) -> Self {
+        Self { text, first_rows: vec![0], open: Box::new(move |_| open()) }
+    }
+}
+
+/// What tells whether a file was changed since.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Stamp {
+    length: u64,
+    modified: Option<SystemTime>,
+    #[cfg(unix)]
+    inode: (u64, u64),
 }
 
 impl Table {
@@ -186,48 +216,103 @@ impl Table {
         columns.iter().map(find).collect()
     }
 
-    /// Reads the table from the start.
-    pub(crate) fn batches(&self, columns: &[String]) -> Result<Batches, Error> {
+    /// What tells whether the table was changed since; nothing if nobody else can change it.
+    pub(crate) fn stamp(&self) -> Result<Option<Stamp>, Error> {
+        let Source::Path(path) = &self.source else { return Ok(None) };
+        let metadata =
+            std::fs::metadata(path).map_err(|source| Error::Read { table: self.name.clone(), source })?;
+        Ok(Some(Stamp {
+            length: metadata.len(),
+            modified: metadata.modified().ok(),
+            #[cfg(unix)]
+            inode: (
+                std::os::unix::fs::MetadataExt::dev(&metadata),
+                std::os::unix::fs::MetadataExt::ino(&metadata),
+            ),
+        }))
+    }
+
+    /// Decodes these columns and throws them away: the least that a pass over the table costs. Returns the number of
+    /// rows.
+    pub fn decode(&self, columns: &[String], threads: NonZero<usize>) -> Result<u64, Error> {
+        let parts = self.parts(columns)?;
+        let rows = AtomicU64::new(0);
+        read_parts(
+            &parts,
+            threads,
+            || (),
+            |(), _, batch| {
+                rows.fetch_add(batch.num_rows() as u64, Ordering::Relaxed);
+                Ok(())
+            },
+        )?;
+        Ok(rows.into_inner())
+    }
+
+    /// The table in one part, from start to end; and whether its values are text.
+    pub(crate) fn batches(&self, columns: &[String]) -> Result<(bool, Batches), Error> {
+        let parts = self.parts(columns)?;
+        Ok((parts.text, (parts.open)(None)?))
+    }
+
+    /// The parts that the table is read in.
+    pub(crate) fn parts(&self, columns: &[String]) -> Result<Parts<'_>, Error> {
         let positions = self.positions(columns)?;
         Ok(match self.format {
-            Format::Csv | Format::GzipCsv => Batches {
-                text: true,
-                next: Box::new(CsvBatches {
-                    table: self.name.clone(),
-                    reader: self.csv()?,
-                    schema: Arc::new(Schema::new(
-                        columns
-                            .iter()
-                            .map(|name| Field::new(name, DataType::Utf8, false))
-                            .collect::<Vec<_>>(),
-                    )),
-                    positions,
-                    batch: self.batch,
-                    row: 0,
-                }),
-            },
-            Format::Parquet => {
-                let file = self.file()?;
-                let length =
-                    file.metadata().map_err(|source| Error::Read { table: self.name.clone(), source })?.len();
-                let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(|_| self.damaged())?;
-                if !is_plausible(builder.metadata(), length) {
-                    return Err(self.damaged());
-                }
-                let mask = ProjectionMask::roots(builder.parquet_schema(), positions.iter().copied());
-                let reader = builder
-                    .with_projection(mask)
-                    .with_batch_size(self.batch)
-                    .build()
-                    .map_err(|_| self.damaged())?;
-                self.typed(reader, &positions)
+            Format::Csv | Format::GzipCsv => {
+                let fields: Vec<_> =
+                    columns.iter().map(|name| Field::new(name, DataType::Utf8, false)).collect();
+                let schema = Arc::new(Schema::new(fields));
+                Parts::whole(true, move || {
+                    Ok(Box::new(CsvBatches {
+                        table: self.name.clone(),
+                        reader: self.csv()?,
+                        schema: Arc::clone(&schema),
+                        positions: positions.clone(),
+                        batch: self.batch,
+                        row: 0,
+                    }))
+                })
             }
+            Format::Parquet => self.row_groups(positions)?,
             Format::ArrowFile | Format::ArrowStream => {
                 let mut in_file_order = positions.clone();
                 in_file_order.sort_unstable();
-                self.typed(self.arrow(Some(in_file_order))?, &positions)
+                Parts::whole(false, move || {
+                    Ok(self.typed(self.arrow(Some(in_file_order.clone()))?, &positions))
+                })
             }
         })
+    }
+
+    /// Row groups of a Parquet file are parts.
+    fn row_groups(&self, positions: Vec<usize>) -> Result<Parts<'_>, Error> {
+        let file = self.file()?;
+        let length =
+            file.metadata().map_err(|source| Error::Read { table: self.name.clone(), source })?.len();
+        let metadata =
+            ArrowReaderMetadata::load(&file, ArrowReaderOptions::default()).map_err(|_| self.damaged())?;
+        if !is_plausible(metadata.metadata(), length) {
+            return Err(self.damaged());
+        }
+        let mut first_rows = Vec::new();
+        let mut next = 0;
+        for group in metadata.metadata().row_groups() {
+            first_rows.push(next);
+            next += group.num_rows() as u64;
+        }
+        let mask = ProjectionMask::roots(metadata.parquet_schema(), positions.iter().copied());
+        let groups = first_rows.len();
+        let open = move |group: Option<usize>| {
+            let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(self.file()?, metadata.clone())
+                .with_row_groups(group.map_or_else(|| (0..groups).collect(), |group| vec![group]))
+                .with_projection(mask.clone())
+                .with_batch_size(self.batch)
+                .build()
+                .map_err(|_| self.damaged())?;
+            Ok(self.typed(reader, &positions))
+        };
+        Ok(Parts { text: false, first_rows, open: Box::new(open) })
     }
 
     /// Batches of a decoder that gives the columns at `positions` in the order of the file.
@@ -240,7 +325,7 @@ impl Table {
         let in_order = move |batch: Result<RecordBatch, ArrowError>| {
             batch.and_then(|batch| batch.project(&order)).map_err(|_| damaged(&table))
         };
-        Batches { text: false, next: Box::new(Guarded(reader).map(in_order)) }
+        Box::new(Guarded(reader).map(in_order))
     }
 
     fn csv(&self) -> Result<csv::Reader<Box<dyn Read + Send>>, Error> {

@@ -87,7 +87,13 @@ impl Lookup {
 
     /// Adds `COLUMNS` columns at once to their sums for `VECTORS` words of mixed rows.
     #[inline(always)]
-    fn add_columns<const COLUMNS: usize>(&self, column: usize, sums: &mut [i32], stride: usize, first: usize) {
+    fn add_columns<const COLUMNS: usize>(
+        &self,
+        column: usize,
+        sums: &mut [i32],
+        stride: usize,
+        first: usize,
+    ) {
         let avx512bw = self.simd.avx512bw;
         let tables: [&[[__m512i; 2]; GROUPS]; COLUMNS] = std::array::from_fn(|at| &self.tables[column + at]);
         let mut totals = [[[zero(); 2]; VECTORS]; COLUMNS];

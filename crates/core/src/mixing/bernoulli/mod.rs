@@ -16,6 +16,7 @@ use pulp::{Arch, NullaryFnOnce};
 use super::SubjectDigest;
 use super::lanes::{LANES, VectorUnit};
 use super::signs::{BLOCK, Keys, WORDS};
+use crate::vector::units;
 
 /// Subjects in a block: whole lanes, whole groups of every kernel, and few enough for sums of bytes in 16 bits.
 const ROWS: usize = 240;
@@ -57,15 +58,10 @@ impl Version {
         let mut versions = Vec::new();
         #[cfg(target_arch = "x86_64")]
         {
-            use pulp::x86::{V3, V4};
-            versions.extend(V4::try_new().map(Self::Lookup));
-            versions.extend(V3::try_new().map(Self::MultiplyAdd));
-            versions.extend(V4::try_new().map(Arch::V4).map(Self::Plain));
-            versions.extend(V3::try_new().map(Arch::V3).map(Self::Plain));
-            versions.push(Self::Plain(Arch::Scalar));
+            versions.extend(pulp::x86::V4::try_new().map(Self::Lookup));
+            versions.extend(pulp::x86::V3::try_new().map(Self::MultiplyAdd));
         }
-        #[cfg(not(target_arch = "x86_64"))]
-        versions.push(Self::Plain(Arch::new()));
+        versions.extend(units().into_iter().map(Self::Plain));
         versions
     }
 
@@ -228,7 +224,9 @@ mod tests {
         for version in Version::all() {
             for extreme in [version.largest() as i32, -(version.largest() as i32)] {
                 // Chunks must be cut where sums of so many equal values would not fit.
-                let count = (Product { largest: version.largest(), ..Product::new(&[], &[], 1, 1) }).chunk() + ROWS + 1;
+                let count = (Product { largest: version.largest(), ..Product::new(&[], &[], 1, 1) }).chunk()
+                    + ROWS
+                    + 1;
                 let subjects = vec![MixingKey::new([5; 32]).subject(b"same"); count];
                 let rows = vec![extreme; count];
                 let mut sums = vec![0; 3];

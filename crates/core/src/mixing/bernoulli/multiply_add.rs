@@ -28,7 +28,13 @@ impl MultiplyAdd {
 
     /// Adds `COLUMNS` columns at once to their sums for one word of mixed rows.
     #[inline(always)]
-    fn add_columns<const COLUMNS: usize>(&self, column: usize, sums: &mut [i32], stride: usize, first: usize) {
+    fn add_columns<const COLUMNS: usize>(
+        &self,
+        column: usize,
+        sums: &mut [i32],
+        stride: usize,
+        first: usize,
+    ) {
         let avx2 = self.simd.avx2;
         let mut totals: [[__m256i; VECTORS]; COLUMNS] = [[pulp::cast([0_i32; 8]); VECTORS]; COLUMNS];
         for (pair, bits) in self.bits.iter().enumerate() {

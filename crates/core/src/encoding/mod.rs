@@ -4,7 +4,14 @@
 //! levels becomes 0/Q indicators. All later sums are sums of these integers, so they are exact: they do
 //! not depend on row order, threads, batch size or the engine that computed them.
 
+mod rows;
+
+use pulp::Arch;
 use thiserror::Error;
+
+pub use rows::EncodedRows;
+pub(crate) use rows::{Dot, Sum};
+use rows::{Level, Numbers};
 
 /// Resolution of the encoding: an encoded value of `Q` stands for 1. A constant of the file format.
 pub const Q: i32 = 1 << 14;
@@ -74,7 +81,13 @@ impl Bounds {
     /// The value in units of the half-width from the midpoint: u ∈ [−1, 1] up to rounding, or nothing for NaN and
     /// ±inf (missing).
     pub fn unit(self, value: f64) -> Option<f64> {
-        value.is_finite().then(|| (value.clamp(self.lo, self.hi) - self.midpoint()) / self.half_width())
+        value.is_finite().then(|| self.place(value))
+    }
+
+    /// The same for a value that is finite; of no use otherwise.
+    #[inline(always)]
+    fn place(self, value: f64) -> f64 {
+        (clamp(value, self.lo, self.hi) - self.midpoint()) / self.half_width()
     }
 
     /// The integer for one value on the public range: 0 for NaN and ±inf (missing), else the clamped value scaled
@@ -113,16 +126,47 @@ impl Scaling {
     ///
     /// # Privacy
     /// |result| ≤ `limit` for every input (docs/PRIVACY.md#encoding).
+    #[inline(always)]
     pub fn encode(self, u: f64) -> i32 {
-        let scaled = ((u.clamp(self.low, self.high) - self.centre) / self.scale) * f64::from(Q);
-        round_half_away(scaled).clamp(-self.limit, self.limit)
+        let scaled = ((clamp(u, self.low, self.high) - self.centre) / self.scale) * f64::from(Q);
+        round_half_away(scaled).max(self.limit.wrapping_neg()).min(self.limit)
     }
 }
 
-/// sign(y)·floor(|y| + 0.5). Spelled out because `round` differs between engines.
+/// `f64::clamp` without its check of the bounds, which would keep loops from becoming vector instructions.
+#[inline(always)]
+fn clamp(value: f64, low: f64, high: f64) -> f64 {
+    let raised = if value < low { low } else { value };
+    if raised > high { high } else { raised }
+}
+
+/// sign(y)·floor(|y| + 0.5), cut off at ±2³⁰. Spelled out because `round` differs between engines.
+#[inline(always)]
 pub(crate) fn round_half_away(y: f64) -> i32 {
-    let magnitude = (y.abs() + 0.5).floor() as i32;
-    if y < 0.0 { -magnitude } else { magnitude }
+    with_sign_of(y, floor(y.abs() + 0.5))
+}
+
+/// y without its fraction, cut off at ±2³⁰.
+#[inline(always)]
+fn truncate(y: f64) -> i32 {
+    with_sign_of(y, floor(y.abs()))
+}
+
+#[inline(always)]
+fn with_sign_of(y: f64, magnitude: i32) -> i32 {
+    if y < 0.0 { magnitude.wrapping_neg() } else { magnitude }
+}
+
+/// ⌊y⌋ for y ≥ 0, cut off at 2³⁰ (so is NaN). `as i32` does the same, but not on vectors.
+#[inline(always)]
+fn floor(y: f64) -> i32 {
+    const LIMIT: f64 = (1_u32 << 30) as f64;
+    /// From here on doubles are whole numbers, and the number in the low bits of one is its distance from here.
+    const WHOLE: f64 = (1_u64 << 52) as f64;
+    let y = if y < LIMIT { y } else { LIMIT };
+    let moved = y + WHOLE;
+    let nearest = moved - WHOLE;
+    (moved.to_bits() as i32).wrapping_sub(i32::from(nearest > y))
 }
 
 /// Number of public levels of a categorical column: at least two.
@@ -248,34 +292,38 @@ impl RowEncoder {
         &self.centre
     }
 
-    /// Encodes a batch of `count` subjects, row by row. Missing values become 0.
+    /// Encodes a batch of `count` subjects into `rows`. Missing values become 0.
     ///
     /// # Privacy
     /// A row depends on its own subject only. Without a ball every entry keeps its limit, and of a column of levels
     /// at most one entry is not that of an absent level; with a ball Σq² ≤ C (docs/PRIVACY.md#encoding).
-    pub fn encode(&self, values: &[Values<'_>], count: usize) -> Vec<i32> {
-        let mut rows = vec![0; count * self.width];
+    pub fn encode(&self, values: &[Values<'_>], count: usize, rows: &mut EncodedRows) {
+        self.encode_on(Arch::new(), values, count, rows);
+    }
+
+    fn encode_on(&self, arch: Arch, values: &[Values<'_>], count: usize, rows: &mut EncodedRows) {
+        rows.resize(count, self.width);
         let mut at = 0;
         for ((encoder, scalings), values) in self.columns.iter().zip(values) {
             match (encoder, values) {
-                (Encoder::Numeric(bounds), Values::Numbers(numbers)) => {
-                    for (row, &number) in rows.chunks_exact_mut(self.width).zip(*numbers) {
-                        row[at] = bounds.unit(number).map_or(0, |u| scalings[0].encode(u));
-                    }
+                (&Encoder::Numeric(bounds), Values::Numbers(numbers)) => {
+                    arch.dispatch(Numbers {
+                        numbers,
+                        bounds,
+                        scaling: scalings[0],
+                        encoded: rows.column_mut(at),
+                    });
                 }
                 (Encoder::Categorical(levels), Values::Levels(codes)) => {
-                    let absent: Vec<i32> = scalings.iter().map(|scaling| scaling.encode(0.0)).collect();
-                    let present: Vec<i32> = scalings.iter().map(|scaling| scaling.encode(1.0)).collect();
-                    let first = levels.first_encoded();
-                    for (row, &code) in rows.chunks_exact_mut(self.width).zip(*codes) {
-                        let code = code as usize;
-                        if code < levels.get() {
-                            let entries = &mut row[at..at + absent.len()];
-                            entries.copy_from_slice(&absent);
-                            if code >= first {
-                                entries[code - first] = present[code - first];
-                            }
-                        }
+                    for (level, (scaling, at)) in (levels.first_encoded()..).zip(scalings.iter().zip(at..)) {
+                        arch.dispatch(Level {
+                            codes,
+                            level: level as u32,
+                            levels: levels.0,
+                            present: scaling.encode(1.0),
+                            absent: scaling.encode(0.0),
+                            encoded: rows.column_mut(at),
+                        });
                     }
                 }
                 _ => unreachable!("whoever reads the table follows the encoders"),
@@ -283,15 +331,12 @@ impl RowEncoder {
             at += scalings.len();
         }
         if let Some(ball) = self.ball {
-            for row in rows.chunks_exact_mut(self.width) {
-                ball.project(row);
-                if !self.centre.is_empty() {
-                    row.iter_mut().zip(&self.centre).for_each(|(q, centre)| *q -= centre);
-                    ball.project(row);
-                }
+            rows.project(arch, ball);
+            if !self.centre.is_empty() {
+                rows.shift(&self.centre);
+                rows.project(arch, ball);
             }
         }
-        rows
     }
 }
 
@@ -344,7 +389,7 @@ impl Ball {
         if norm_squared > self.norm_squared {
             let factor = (self.norm_squared as f64 / norm_squared as f64).sqrt();
             for q in row {
-                *q = (f64::from(*q) * factor) as i32; // `as` truncates towards 0
+                *q = truncate(f64::from(*q) * factor);
             }
         }
     }
@@ -370,6 +415,19 @@ mod tests {
         for missing in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
             assert_eq!(bounds.encode(missing), 0);
         }
+    }
+
+    #[test]
+    fn floors_are_those_of_the_standard_library() {
+        let limit = f64::from(1 << 30);
+        let near =
+            |y: f64| [y.next_down(), y, y.next_up(), y + 0.5, (y + 0.5).next_down(), (y + 0.5).next_up()];
+        for y in [1.0, 2.0, 3.0, 16_383.0, 16_384.0, 1e6, 1e9, limit - 1.0].into_iter().flat_map(near) {
+            assert_eq!(floor(y), y.floor() as i32, "{y}");
+            assert_eq!(truncate(-y), -(y.floor() as i32), "{y}");
+        }
+        assert_eq!([0.0, 5e-324, 0.5, 1.0_f64.next_down()].map(floor), [0; 4]);
+        assert_eq!([limit, 1e300, f64::INFINITY, f64::NAN].map(floor), [1 << 30; 4]);
     }
 
     #[test]
@@ -404,9 +462,12 @@ mod tests {
     #[test]
     fn two_levels_take_one_column_and_more_take_one_each() {
         let two = RowEncoder::plain(&[Encoder::Categorical(LevelCount::new(2).unwrap())]);
-        assert_eq!(two.encode(&[Values::Levels(&[0, 1, MISSING_LEVEL, 2])], 4), [0, Q, 0, 0]);
+        let mut rows = EncodedRows::default();
+        two.encode(&[Values::Levels(&[0, 1, MISSING_LEVEL, 2])], 4, &mut rows);
+        assert_eq!(rows.to_rows(), [0, Q, 0, 0]);
         let levels = RowEncoder::plain(&[Encoder::Categorical(LevelCount::new(3).unwrap())]);
-        assert_eq!(levels.encode(&[Values::Levels(&[0, 2, MISSING_LEVEL])], 3), [Q, 0, 0, 0, 0, Q, 0, 0, 0]);
+        levels.encode(&[Values::Levels(&[0, 2, MISSING_LEVEL])], 3, &mut rows);
+        assert_eq!(rows.to_rows(), [Q, 0, 0, 0, 0, Q, 0, 0, 0]);
         assert_eq!(LevelCount::new(1), Err(EncodingError::Levels));
     }
 
@@ -418,6 +479,39 @@ mod tests {
             assert_eq!(Ball::of_radius(radius), Err(EncodingError::Norm), "{radius}");
         }
         assert_eq!(Ball::of_columns(1 << 23), Err(EncodingError::Norm));
+    }
+
+    /// One row by the definitions.
+    fn reference_row(encoder: &RowEncoder, number: f64, code: u32) -> Vec<i32> {
+        let mut row = Vec::new();
+        for (column, scalings) in encoder.columns() {
+            match column {
+                Encoder::Numeric(bounds) => {
+                    let u = (number.clamp(bounds.lo, bounds.hi) - bounds.midpoint()) / bounds.half_width();
+                    let scaling = scalings[0];
+                    let y =
+                        (u.clamp(scaling.low, scaling.high) - scaling.centre) / scaling.scale * f64::from(Q);
+                    let rounded = y.signum() * (y.abs() + 0.5).floor();
+                    let limit = f64::from(scaling.limit);
+                    row.push(if number.is_finite() { rounded.clamp(-limit, limit) as i32 } else { 0 });
+                }
+                Encoder::Categorical(levels) => {
+                    for (at, scaling) in scalings.iter().enumerate() {
+                        let is_level = code as usize == at + levels.first_encoded();
+                        let known = (code as usize) < levels.get();
+                        row.push(if known { scaling.encode(f64::from(u8::from(is_level))) } else { 0 });
+                    }
+                }
+            }
+        }
+        if let Some(ball) = encoder.ball() {
+            ball.project(&mut row);
+            if !encoder.centre().is_empty() {
+                row.iter_mut().zip(encoder.centre()).for_each(|(q, centre)| *q -= centre);
+                ball.project(&mut row);
+            }
+        }
+        row
     }
 
     proptest! {
@@ -449,6 +543,48 @@ mod tests {
             let mut projected = row.clone();
             Ball::new(norm - below).unwrap().project(&mut projected);
             prop_assert!(norm_squared(&projected) <= norm - below);
+        }
+
+        /// Whatever the vector unit, the batch size and the values, rows are those of the definitions.
+        #[test]
+        fn every_vector_unit_encodes_as_the_definitions_say(
+            numbers in prop::collection::vec(
+                prop_oneof![-3.0f64..3.0, any::<f64>(), Just(f64::NAN), Just(f64::INFINITY), Just(-0.0)], 0..300),
+            centre in -0.5f64..0.5,
+            scale in prop_oneof![1e-3f64..2.0, Just(1e-300)],
+            radius in 0.01f64..4.0,
+            shift in -Q..=Q,
+            with_ball in any::<bool>(),
+            shifted in any::<bool>(),
+        ) {
+            let codes: Vec<u32> = (0..numbers.len() as u32)
+                .map(|i| if i % 5 == 4 { MISSING_LEVEL } else { i * 7 % 4 })
+                .collect();
+            let scaling = Scaling { low: -0.9, high: 0.8, centre, scale, limit: LARGEST_SCALED };
+            let encoders = [
+                Encoder::Numeric(Bounds::new(-1.0, 2.0).unwrap()),
+                Encoder::Categorical(LevelCount::new(3).unwrap()),
+                Encoder::Categorical(LevelCount::new(2).unwrap()),
+            ];
+            let mut encoder = RowEncoder::new(&encoders, &[scaling; 5]);
+            if with_ball {
+                encoder = encoder.within(Ball::of_radius(radius).unwrap());
+                if shifted {
+                    encoder = encoder.about(vec![shift; 5]);
+                }
+            }
+            let values = [Values::Numbers(&numbers), Values::Levels(&codes), Values::Levels(&codes)];
+            let expected: Vec<i32> = numbers
+                .iter()
+                .zip(&codes)
+                .flat_map(|(&number, &code)| reference_row(&encoder, number, code))
+                .collect();
+            // What was there before must not matter.
+            let mut rows = EncodedRows::default();
+            for arch in crate::vector::units() {
+                encoder.encode_on(arch, &values, numbers.len(), &mut rows);
+                prop_assert!(rows.to_rows() == expected, "{arch:?}");
+            }
         }
     }
 }
