@@ -16,7 +16,9 @@ import json
 import pathlib
 import struct
 import sys
+from bisect import bisect_right
 from collections import Counter
+from decimal import Decimal, localcontext
 from fractions import Fraction
 from math import ceil, floor
 
@@ -99,8 +101,8 @@ def make_opendp():
     )
 
 
-# Replays: Algorithm N once more, on the same random words as the crate, but with deviates as exact
-# fractions of unbounded integers. It reads ChaCha20 words as the crate does, so the answers must agree
+# Replays: the algorithm once more, on the same random words as the crate, but with deviates as exact
+# fractions of unbounded integers, and thresholds from the decimal module. It reads ChaCha20 words as the crate does, so the answers must agree
 # number by number.
 
 
@@ -128,27 +130,35 @@ def chacha20_words(key):
 
 
 class Bits:
+    """Fetches 4 words, then 8, 16, 32, and 64 at a time from then on; leaves the rest when it goes."""
+
     def __init__(self, words, digit_bits):
         self.words, self.digit_bits = words, digit_bits
+        self.fetch, self.fetched = 4, []
         self.word = self.left = 0
+
+    def next_word(self):
+        if not self.fetched:
+            self.fetched = [next(self.words) for _ in range(self.fetch)]
+            self.fetch = min(64, 2 * self.fetch)
+        return self.fetched.pop(0)
 
     def take(self, count):
         if self.left < count:
-            self.word, self.left = next(self.words), 64
+            self.word, self.left = self.next_word(), 64
         taken = self.word % 2**count
         self.word //= 2**count
         self.left -= count
         return taken
 
     def digit(self):
-        return next(self.words) if self.digit_bits == 64 else self.take(self.digit_bits)
+        return self.next_word() if self.digit_bits == 64 else self.take(self.digit_bits)
 
-    def one_in(self, n):
-        while n > 1:
+    def below(self, n):
+        while True:
             candidate = self.take((n - 1).bit_length())
             if candidate < n:
-                return candidate == 0
-        return True
+                return candidate
 
 
 class Uniform:
@@ -174,56 +184,62 @@ class Uniform:
             if other.width > self.width:
                 other.closer()
 
-    def scale_and_round(self, sigma):
+    def scale_and_round(self, sigma, k):
+        """⌊σ(k + x)/16 + ½⌋"""
         half = Fraction(1, 2)
+        scale = Fraction(sigma, 16)
         while True:
-            lowest = floor(sigma * self.low + half)
-            if ceil(sigma * (self.low + self.width) + half) - 1 == lowest:
+            lowest = floor(scale * (k + self.low) + half)
+            if ceil(scale * (k + self.low + self.width) + half) - 1 == lowest:
                 return lowest
             self.closer()
 
 
-def exp_minus_half(bits):
-    if bits.take(1):
-        return True
-    if bits.take(1):
-        return False
-    run, last = 1, Uniform(bits)
+def thresholds():
+    """T_k = Σ_{j≤k} e^(−j²/512) / Σ_j e^(−j²/512) for k up to 300, to 100 decimal places."""
+    with localcontext(prec=120):
+        terms = [(Decimal(-j * j) / 512).exp() for j in range(500)]
+        total = sum(terms)
+        return [Fraction(sum(terms[: k + 1]) / total) for k in range(301)]
+
+
+THRESHOLDS = thresholds()
+TOLERANCE = Fraction(1, 10**100)
+
+
+def whole(bits):
+    """How many thresholds a uniform deviate reaches."""
+    u = Uniform(bits)
     while True:
-        following = Uniform(bits)
-        if not following.is_below(last):
-            return run % 2 == 0
-        run += 1
-        if bits.take(1):
-            return run % 2 == 0
-        last = following
+        reached = bisect_right(THRESHOLDS, u.low)
+        assert all(abs(u.low - t) > TOLERANCE for t in THRESHOLDS[max(reached - 1, 0) : reached + 1])
+        if u.low + u.width <= THRESHOLDS[reached]:
+            return reached
+        u.closer()
 
 
-def accept_fraction(k, x, bits):
+def accept_fraction(k, denominator, x, bits):
     run, last = 0, x
     while True:
-        compare_with_x = bits.one_in(k + 1)
-        if compare_with_x and bits.take(1):
+        case = bits.below(denominator)
+        if case > 2 * k:
             return run % 2 == 0
         following = Uniform(bits)
         if not following.is_below(last):
             return run % 2 == 0
-        if compare_with_x and not Uniform(bits).is_below(x):
+        if case == 2 * k and not Uniform(bits).is_below(x):
             return run % 2 == 0
         run, last = run + 1, following
 
 
 def rounded_gaussian(sigma, bits):
     while True:
-        k = 0
-        while exp_minus_half(bits):
-            k += 1
-        if not all(exp_minus_half(bits) for _ in range(k * (k - 1))):
-            continue
+        k = whole(bits)
         x = Uniform(bits)
-        if all(accept_fraction(k, x, bits) for _ in range(k + 1)):
+        trials = k // 256 + 1
+        if all(accept_fraction(k, 512 * trials, x, bits) for _ in range(trials)):
             sign = -1 if bits.take(1) else 1
-            return sign * (sigma * k + x.scale_and_round(sigma))
+            return sign * x.scale_and_round(sigma, k)
 
 
 def replay(sigma, digit_bits, share_bits, count):

@@ -7,6 +7,7 @@
 pub mod accounting;
 pub mod calibrated;
 pub mod encoding;
+mod interval;
 pub mod learn;
 pub mod mixing;
 pub mod noise;

@@ -1,14 +1,17 @@
 //! Noise: round(σ·g) for an integer σ and a standard normal g sampled exactly.
 //!
 //! Implements section 4.3 of the design. The deviate comes from Karney 2016, "Sampling exactly from the
-//! normal distribution", Algorithm N: random bits and integer comparisons, no floating point and no
-//! approximation. For an integer q, round(q + σg) = q + round(σg), so adding this noise to integer sums
+//! normal distribution", Algorithm N, on a finer grid: random bits and integer comparisons, no floating
+//! point and no approximation. For an integer q, round(q + σg) = q + round(σg), so adding this noise to integer sums
 //! releases a post-processing of the textbook Gaussian mechanism, with its guarantee and its exact
 //! composition. The proofs are in docs/PRIVACY.md#noise.
 
+mod bits;
 mod karney;
+mod whole;
 
-use karney::{RandomBits, standard_normal};
+use bits::RandomBits;
+use karney::{PARTS, standard_normal};
 use rand_core::Rng;
 
 /// Noised sums that are published as floats are kept within this, where every integer is an exact `f64`.
@@ -105,11 +108,14 @@ pub fn add_noise<R: Rng + ?Sized>(sums: &mut [i64], sigma: Sigma, limit: i64, rn
 }
 
 /// round(σ·g) without saturation: |result| ≤ σ(k + 1) < 2^53·2^64, far inside `i128`.
+#[inline]
 fn draw<const DIGIT_BITS: u32, R: Rng + ?Sized>(sigma: Sigma, bits: &mut RandomBits<'_, R>) -> i128 {
     let mut normal = standard_normal::<DIGIT_BITS, R>(bits);
-    // ⌊σ(k + x) + ½⌋ = σk + ⌊σx + ½⌋, because σk is an integer.
-    let magnitude = i128::from(sigma.get()) * i128::from(normal.whole)
-        + i128::from(normal.fraction.scale_and_round(sigma.get(), bits));
+    // ⌊σ(k + x)/16 + ½⌋ = w + ⌊(σx + r)/16 + ½⌋ for σk = 16w + r, because w is an integer.
+    let scaled = u128::from(sigma.get()) * u128::from(normal.whole);
+    let offset = (scaled % u128::from(PARTS)) as u64;
+    let magnitude = (scaled / u128::from(PARTS)) as i128
+        + i128::from(normal.fraction.scale_and_round(sigma.get(), offset, bits));
     if normal.negative { -magnitude } else { magnitude }
 }
 

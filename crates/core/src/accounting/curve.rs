@@ -10,7 +10,7 @@
 use num_bigint::BigUint;
 
 use super::budget::{Delta, Epsilon, Mu, MuSquared};
-use super::interval::{Interval, Ratio, f64_up, sqrt_up};
+use crate::interval::{Interval, Ratio, f64_up, sqrt_up};
 
 /// The relative precisions tried, in bits, one after the other, until a question is decided.
 const PRECISIONS: [u64; 6] = [64, 128, 256, 512, 1024, 2048];

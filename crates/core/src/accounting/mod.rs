@@ -18,7 +18,6 @@
 
 mod budget;
 mod curve;
-mod interval;
 mod sigma;
 
 pub use budget::{BudgetError, Delta, Epsilon, Mu, MuSquared};

@@ -4,7 +4,7 @@ use num_bigint::BigUint;
 use thiserror::Error;
 
 use super::budget::Mu;
-use super::interval::{div_up, sqrt_up};
+use crate::interval::{div_up, sqrt_up};
 
 /// How many parts of μ² there are to share out: 2^20.
 pub const SHARES: u32 = 1 << 20;

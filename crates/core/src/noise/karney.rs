@@ -1,77 +1,20 @@
 //! Karney 2016, "Sampling exactly from the normal distribution" (ACM TOMS 42:1, article 3), Algorithm N.
 //!
-//! The deviate is ±(k + x): a whole part k, a uniform deviate x whose digits are drawn only as far as a
-//! comparison or the final rounding needs them, and a sign. Steps and names follow the paper; each
-//! function says which Bernoulli probability it realises. The proof that the product of those
+//! The deviate is ±(k + x)/16: a whole part k, a uniform deviate x whose digits are drawn only as far as a
+//! comparison or the final rounding needs them, and a sign. Karney has 1 in place of 1/16, and draws k by
+//! trials; here one trial is enough, and it nearly always succeeds at its first draw. Steps and names follow
+//! the paper; each function says which probability it realises. The proof that the product of those
 //! probabilities is the normal density is in docs/PRIVACY.md#noise.
 //!
 //! Nothing here can be printed: all of it holds noise.
 
+use super::bits::RandomBits;
+use super::whole::whole;
 use rand_core::Rng;
 use std::cmp::Ordering;
 
-/// Random bits, taken from a generator one word at a time.
-///
-/// Bits are used from the low end of the word. When fewer are left than asked for, the rest is thrown
-/// away: how many are thrown away depends on counts, never on the thrown bits, so what is used stays
-/// uniform and independent.
-pub(super) struct RandomBits<'r, R: ?Sized> {
-    generator: &'r mut R,
-    word: u64,
-    left: u32,
-}
-
-impl<'r, R: Rng + ?Sized> RandomBits<'r, R> {
-    pub(super) fn new(generator: &'r mut R) -> Self {
-        Self { generator, word: 0, left: 0 }
-    }
-
-    /// `count` random bits, 1 ≤ `count` ≤ 63.
-    #[inline]
-    fn take(&mut self, count: u32) -> u64 {
-        if self.left < count {
-            self.word = self.generator.next_u64();
-            self.left = u64::BITS;
-        }
-        let taken = self.word & ((1 << count) - 1);
-        self.word >>= count;
-        self.left -= count;
-        taken
-    }
-
-    /// True with probability ½.
-    #[inline]
-    fn coin(&mut self) -> bool {
-        self.take(1) == 1
-    }
-
-    /// A random digit of `DIGIT_BITS` bits. A full-word digit leaves the buffered bits alone.
-    #[inline]
-    fn digit<const DIGIT_BITS: u32>(&mut self) -> u64 {
-        const {
-            assert!(
-                DIGIT_BITS > 0 && u64::BITS.is_multiple_of(DIGIT_BITS),
-                "the width of a digit divides 64"
-            );
-        }
-        if DIGIT_BITS == u64::BITS { self.generator.next_u64() } else { self.take(DIGIT_BITS) }
-    }
-
-    /// True with probability exactly 1/`n`, `n` ≥ 1: a uniform integer below `n`, by rejection, is 0.
-    #[inline]
-    fn one_in(&mut self, n: u64) -> bool {
-        if n == 1 {
-            return true;
-        }
-        let width = u64::BITS - (n - 1).leading_zeros();
-        loop {
-            let candidate = self.take(width);
-            if candidate < n {
-                return candidate == 0;
-            }
-        }
-    }
-}
+/// The deviate is ±(k + x)/16. A power of two.
+pub(super) const PARTS: u64 = 16;
 
 /// A uniform deviate on (0, 1): its leading digit, and those after it that were needed so far.
 pub(super) struct Uniform<const DIGIT_BITS: u32> {
@@ -123,39 +66,41 @@ impl<const DIGIT_BITS: u32> Uniform<DIGIT_BITS> {
         }
     }
 
-    /// ⌊σx + ½⌋ for the exact deviate x, 1 ≤ σ < 2^53. At most σ.
+    /// ⌊(σx + offset)/16 + ½⌋ for the exact deviate x, 1 ≤ σ < 2^53 and `offset` < 16.
     ///
-    /// The known digits place x in a cell of width 2^−m. Once 2^m ≥ σ, the cell times σ is at most 1
+    /// The known digits place x in a cell of width 2^−m. Once 16·2^m ≥ σ, the cell times σ/16 is at most 1
     /// wide, so it holds at most one of the points j + ½ where the rounded value steps up. If it holds
     /// none, the rounding is decided; otherwise the further digits of x are compared with those of
-    /// the step (j + ½)/σ, which long division yields one at a time.
+    /// the step, which long division yields one at a time.
     #[inline]
     pub(super) fn scale_and_round<R: Rng + ?Sized>(
         &mut self,
         sigma: u64,
+        offset: u64,
         bits: &mut RandomBits<'_, R>,
     ) -> u64 {
         let mut prefix = u128::from(self.first);
         let mut known = DIGIT_BITS;
         let mut digits_used = 1;
         // Digit widths divide 64 and σ < 2^53, so `known` stops at 64 or before.
-        while 1 << known < u128::from(sigma) {
+        while u128::from(PARTS) << known < u128::from(sigma) {
             let digit = self.further_digit(digits_used, bits);
             prefix = prefix << DIGIT_BITS | u128::from(digit);
             known += DIGIT_BITS;
             digits_used += 1;
         }
-        // In units of 2^−(known + 1), σx + ½ lies in [lowest, lowest + 2σ). Largest intermediate value:
-        // 2σ·2^64 + 2^64 < 2^119.
+        // In units of 2^−known/32, (σx + offset)/16 + ½ lies in [lowest, lowest + 2σ). Largest intermediate
+        // value: 2σ·2^64 + 2^6·2^64 < 2^119.
+        let unit = known + (2 * PARTS).ilog2();
         let twice_sigma = 2 * u128::from(sigma);
-        let lowest = twice_sigma * prefix + (1 << known);
-        let below = lowest >> (known + 1);
-        let above = (lowest + twice_sigma - 1) >> (known + 1);
+        let lowest = twice_sigma * prefix + (u128::from(2 * offset + PARTS) << known);
+        let below = lowest >> unit;
+        let above = (lowest + twice_sigma - 1) >> unit;
         if below == above {
             return below as u64;
         }
         // The step lies inside the cell, `remainder`/(2σ) of the way through it.
-        let remainder = ((2 * below + 1) << known) - twice_sigma * prefix;
+        let remainder = (above << unit) - lowest;
         if self.is_beyond_step(remainder, twice_sigma, digits_used, bits) {
             above as u64
         } else {
@@ -188,14 +133,15 @@ impl<const DIGIT_BITS: u32> Uniform<DIGIT_BITS> {
     }
 }
 
-/// A standard normal deviate ±(whole + fraction), as far as its digits are known.
+/// A standard normal deviate ±(whole + fraction)/16, as far as its digits are known.
 pub(super) struct Normal<const DIGIT_BITS: u32> {
     pub(super) negative: bool,
     pub(super) whole: u64,
     pub(super) fraction: Uniform<DIGIT_BITS>,
 }
 
-/// Algorithm N: an exact standard normal deviate.
+/// Algorithm N in sixteenths: an exact standard normal deviate.
+#[inline]
 pub(super) fn standard_normal<const DIGIT_BITS: u32, R: Rng + ?Sized>(
     bits: &mut RandomBits<'_, R>,
 ) -> Normal<DIGIT_BITS> {
@@ -211,81 +157,38 @@ pub(super) fn standard_normal<const DIGIT_BITS: u32, R: Rng + ?Sized>(
 }
 
 /// Steps N1 to N5 once: proposes k and x, and keeps them with probability proportional to the half-normal
-/// density at k + x over that of proposing them.
+/// density at (k + x)/16 over that of proposing them.
 #[inline]
 fn propose<const DIGIT_BITS: u32, R: Rng + ?Sized>(
     bits: &mut RandomBits<'_, R>,
 ) -> Option<(u64, Uniform<DIGIT_BITS>)> {
-    let k = geometric::<DIGIT_BITS, R>(bits); // N1
-    if !accept_whole::<DIGIT_BITS, R>(k, bits) {
-        return None; // N2
-    }
+    let k = whole::<DIGIT_BITS, R>(bits); // N1 and N2
     let mut x = Uniform::new(bits); // N3
-    // N4: k + 1 trials of exp(−x(2k + x)/(2k + 2)) make one of exp(−x(2k + x)/2).
-    (0..=k).all(|_| accept_fraction(k, &mut x, bits)).then_some((k, x))
+    // N4: so many trials of exp(−x(2k + x)/(512·trials)) make one of exp(−x(2k + x)/512). A single one while
+    // k < 256.
+    let trials = k / (PARTS * PARTS) + 1;
+    let denominator = 2 * PARTS * PARTS * trials;
+    (0..trials).all(|_| accept_fraction(k, denominator, &mut x, bits)).then_some((k, x))
 }
 
-/// Algorithm G: k ≥ 0 with probability e^(−k/2)·(1 − e^(−1/2)).
-///
-/// k counts successful trials, one at a time, so it cannot overflow in any run that ends.
-fn geometric<const DIGIT_BITS: u32, R: Rng + ?Sized>(bits: &mut RandomBits<'_, R>) -> u64 {
-    let mut k = 0;
-    while exp_minus_half::<DIGIT_BITS, R>(bits) {
-        k += 1;
-    }
-    k
-}
-
-/// Step N2: true with probability e^(−k(k−1)/2), as k(k − 1) trials of e^(−1/2).
-fn accept_whole<const DIGIT_BITS: u32, R: Rng + ?Sized>(k: u64, bits: &mut RandomBits<'_, R>) -> bool {
-    (0..k).all(|_| (1..k).all(|_| exp_minus_half::<DIGIT_BITS, R>(bits)))
-}
-
-/// Algorithm H: true with probability e^(−1/2).
-///
-/// Von Neumann's trick: for the longest run ½ > U₁ > U₂ > … > Uₙ of uniform deviates,
-/// P(length ≥ n) = 2^−n/n!, so n is even with probability Σ(−½)^n/n!. The leading bit of each U decides
-/// U < ½; it is drawn by itself, and the rest of the deviate only where an order has to be compared.
-#[inline]
-fn exp_minus_half<const DIGIT_BITS: u32, R: Rng + ?Sized>(bits: &mut RandomBits<'_, R>) -> bool {
-    if bits.coin() {
-        return true; // U₁ ≥ ½: the run is empty
-    }
-    if bits.coin() {
-        return false; // U₂ ≥ ½ > U₁: the run has length 1
-    }
-    let mut last = Uniform::<DIGIT_BITS>::new(bits);
-    let mut run_is_even = false;
-    loop {
-        let mut next = Uniform::new(bits);
-        if !next.is_below(&mut last, bits) {
-            return run_is_even;
-        }
-        run_is_even = !run_is_even;
-        if bits.coin() {
-            return run_is_even;
-        }
-        last = next;
-    }
-}
-
-/// Algorithm B: true with probability exp(−x(2k + x)/(2k + 2)).
+/// Algorithm B: true with probability exp(−x(2k + x)/`denominator`), where 2k + 1 ≤ `denominator`.
 ///
 /// The longest run x > Z₁ > Z₂ > … > Zₙ in which each step also passes a test of probability
-/// (2k + x)/(2k + 2) has P(length ≥ n) = (x(2k + x)/(2k + 2))^n/n!, and n is asked to be even.
+/// r = (2k + x)/`denominator` has P(length ≥ n) = (rx)^n/n!, and n is asked to be even.
 #[inline]
 fn accept_fraction<const DIGIT_BITS: u32, R: Rng + ?Sized>(
     k: u64,
+    denominator: u64,
     x: &mut Uniform<DIGIT_BITS>,
     bits: &mut RandomBits<'_, R>,
 ) -> bool {
     let mut last: Option<Uniform<DIGIT_BITS>> = None; // None: the run is empty and its bound is x
     let mut run_is_even = true;
     loop {
-        // (2k + x)/(2k + 2) is k/(k + 1) + x·½/(k + 1): Algorithm C chooses the case, and the run may
-        // end before a deviate is drawn for it.
-        let compare_with_x = bits.one_in(k + 1);
-        if compare_with_x && bits.coin() {
+        // Algorithm C: 2k of the cases pass the test, and one more does if a fresh deviate is below x. The
+        // run may end before a deviate is drawn for it.
+        let case = bits.below(denominator);
+        if case > 2 * k {
             return run_is_even;
         }
         let mut next = Uniform::new(bits);
@@ -293,7 +196,7 @@ fn accept_fraction<const DIGIT_BITS: u32, R: Rng + ?Sized>(
         if !next.is_below(bound, bits) {
             return run_is_even;
         }
-        if compare_with_x && !Uniform::new(bits).is_below(x, bits) {
+        if case == 2 * k && !Uniform::new(bits).is_below(x, bits) {
             return run_is_even;
         }
         run_is_even = !run_is_even;
@@ -303,85 +206,10 @@ fn accept_fraction<const DIGIT_BITS: u32, R: Rng + ?Sized>(
 
 #[cfg(test)]
 mod tests {
+    use super::super::bits::tests::{Script, assert_brackets, exact_masses};
     use super::*;
     use num_bigint::BigUint;
     use proptest::prelude::*;
-    use std::collections::{BTreeMap, VecDeque};
-    use std::convert::Infallible;
-
-    /// Words to be handed out in order; after them, words that are merely arbitrary.
-    struct Script {
-        words: VecDeque<u64>,
-        beyond: u64,
-    }
-
-    impl Script {
-        fn new(words: impl IntoIterator<Item = u64>) -> Self {
-            Self { words: words.into_iter().collect(), beyond: 0 }
-        }
-    }
-
-    impl rand_core::TryRng for Script {
-        type Error = Infallible;
-
-        fn try_next_u32(&mut self) -> Result<u32, Infallible> {
-            unimplemented!("the sampler draws whole words")
-        }
-
-        fn try_next_u64(&mut self) -> Result<u64, Infallible> {
-            Ok(self.words.pop_front().unwrap_or_else(|| {
-                self.beyond += 1;
-                self.beyond.wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29)
-            }))
-        }
-
-        fn try_fill_bytes(&mut self, _: &mut [u8]) -> Result<(), Infallible> {
-            unimplemented!("the sampler draws whole words")
-        }
-    }
-
-    /// The exact probability of each outcome of `trial`, up to the mass of the bit strings of length
-    /// `depth` that do not decide it: every string is tried, none is sampled.
-    fn exact_masses<T: Ord>(
-        depth: u32,
-        mut trial: impl FnMut(&mut RandomBits<'_, Script>) -> T,
-    ) -> (BTreeMap<T, f64>, f64) {
-        assert!(depth < u64::BITS);
-        let mut masses = BTreeMap::new();
-        let mut undecided = 0.0;
-        let mut string = 0_u64; // first bit lowest
-        loop {
-            let mut script = Script::new([string]);
-            let mut bits = RandomBits::new(&mut script);
-            let outcome = trial(&mut bits);
-            // A trial that needs no bit never fetches the script.
-            let left = bits.left;
-            let used = if script.words.is_empty() { u64::BITS - left } else { 0 };
-            let length = if script.beyond == 0 && used <= depth {
-                *masses.entry(outcome).or_insert(0.0) += 0.5_f64.powi(used as i32);
-                used
-            } else {
-                undecided += 0.5_f64.powi(depth as i32);
-                depth
-            };
-            // The next string: the last 0 of those just used becomes 1, and all after it starts again.
-            let zeros = !string & ((1 << length) - 1);
-            if zeros == 0 {
-                return (masses, undecided);
-            }
-            let last_zero = zeros.ilog2();
-            string = string & ((1 << last_zero) - 1) | 1 << last_zero;
-        }
-    }
-
-    #[track_caller]
-    fn assert_brackets(lower: f64, undecided: f64, exact: f64) {
-        let slack = 1e-12; // of the f64 sums in this test
-        assert!(
-            lower - slack <= exact && exact <= lower + undecided + slack,
-            "{exact} is outside [{lower}, {lower} + {undecided}]"
-        );
-    }
 
     /// ∫ f over [a, b] by Simpson's rule, for smooth f.
     fn integral(f: impl Fn(f64) -> f64, a: f64, b: f64) -> f64 {
@@ -397,24 +225,15 @@ mod tests {
     }
 
     #[test]
-    fn one_in_n_has_probability_one_in_n() {
-        for n in 1..=9 {
-            let (masses, undecided) = exact_masses(24, |bits| bits.one_in(n));
-            assert!(undecided < 1e-2, "{undecided}");
-            assert_brackets(masses[&true], undecided, 1.0 / n as f64);
-        }
-    }
-
-    #[test]
     fn order_of_two_deviates_is_fair_through_ties() {
         let (masses, undecided) = exact_masses(24, |bits| {
             let mut a = Uniform::<2>::new(bits);
             let mut b = Uniform::<2>::new(bits);
             let below = a.is_below(&mut b, bits);
             // The digits that decided stay: asking again draws nothing and answers the same.
-            let left = bits.left;
+            let used = bits.used();
             assert_eq!(b.is_below(&mut a, bits), !below);
-            assert_eq!(bits.left, left);
+            assert_eq!(bits.used(), used);
             below
         });
         assert!(undecided < 1e-3);
@@ -430,55 +249,23 @@ mod tests {
             let mut a = Uniform::<64>::new(&mut bits);
             let mut b = Uniform::<64>::new(&mut bits);
             assert_eq!(a.is_below(&mut b, &mut bits), below);
-            assert_eq!((script.words.len(), script.beyond), (0, 0));
-        }
-    }
-
-    #[test]
-    fn algorithm_h_has_probability_exp_minus_half() {
-        let exact = (-0.5_f64).exp();
-        let (masses, undecided) = exact_masses(30, exp_minus_half::<1, _>);
-        assert!(undecided < 1e-3, "{undecided}");
-        assert_brackets(masses[&true], undecided, exact);
-        let (masses, undecided) = exact_masses(30, exp_minus_half::<2, _>);
-        assert!(undecided < 1e-3, "{undecided}");
-        assert_brackets(masses[&true], undecided, exact);
-    }
-
-    #[test]
-    fn algorithm_g_is_geometric() {
-        let (masses, undecided) = exact_masses(22, geometric::<1, _>);
-        assert!(undecided < 0.05, "{undecided}");
-        for k in 0..6 {
-            let exact = (-0.5 * k as f64).exp() * (1.0 - (-0.5_f64).exp());
-            assert_brackets(masses[&k], undecided, exact);
-        }
-    }
-
-    #[test]
-    fn step_n2_has_its_probability() {
-        for k in 0..=3 {
-            let (masses, undecided) = exact_masses(24, |bits| accept_whole::<1, _>(k, bits));
-            assert!(undecided < 0.02, "{undecided}");
-            let exact = (-0.5 * k as f64 * (k as f64 - 1.0)).exp();
-            assert_brackets(masses[&true], undecided, exact);
+            assert_eq!(bits.used(), 6 * 64);
         }
     }
 
     #[test]
     fn algorithm_b_has_its_probability() {
-        for k in 0..=3 {
+        for (k, denominator) in [(0, 2), (1, 4), (1, 3), (2, 6), (3, 8), (2, 16)] {
             // x is known to be in [cell/8, (cell + 1)/8), and uniform there.
             for cell in 0..8 {
                 let (masses, undecided) = exact_masses(22, |bits| {
                     let mut x = Uniform::<1> { first: cell >> 2, rest: vec![cell >> 1 & 1, cell & 1] };
-                    accept_fraction(k, &mut x, bits)
+                    accept_fraction(k, denominator, &mut x, bits)
                 });
-                assert!(undecided < 0.1, "{undecided}");
-                let twice_k = 2.0 * k as f64;
+                assert!(undecided < 0.2, "{undecided}");
                 let start = cell as f64 / 8.0;
-                let exact =
-                    8.0 * integral(|x| (-x * (twice_k + x) / (twice_k + 2.0)).exp(), start, start + 0.125);
+                let exponent = |x: f64| -x * (2.0 * k as f64 + x) / denominator as f64;
+                let exact = 8.0 * integral(|x| exponent(x).exp(), start, start + 0.125);
                 assert_brackets(masses[&true], undecided, exact);
             }
         }
@@ -487,32 +274,67 @@ mod tests {
     #[test]
     fn one_proposal_of_algorithm_n_has_the_normal_masses() {
         let (masses, undecided) =
-            exact_masses(24, |bits| propose::<1, _>(bits).map(|(whole, fraction)| (whole, fraction.first)));
-        assert!(undecided < 0.2, "{undecided}");
-        let scale = 1.0 - (-0.5_f64).exp();
-        let bell = |t: f64| scale * (-0.5 * t * t).exp();
-        for (whole, half) in [(0, 0), (0, 1), (1, 0), (1, 1), (2, 0), (2, 1)] {
-            let start = whole as f64 + 0.5 * half as f64;
-            let exact = integral(bell, start, start + 0.5);
-            assert_brackets(masses[&Some((whole, half))], undecided, exact);
+            exact_masses(28, |bits| propose::<1, _>(bits).map(|(whole, fraction)| (whole, fraction.first)));
+        assert!(undecided < 0.03, "{undecided}");
+        let total: f64 = (0..1000).map(|k| (-f64::from(k * k) / 512.0).exp()).sum();
+        let bell = |t: f64| (-t * t / 512.0).exp() / total;
+        for whole in 0..32 {
+            for half in 0..2 {
+                let start = whole as f64 + 0.5 * half as f64;
+                let exact = integral(bell, start, start + 0.5);
+                assert_brackets(masses[&Some((whole, half))], undecided, exact);
+            }
         }
-        let rejected = 1.0 - scale * (std::f64::consts::PI / 2.0).sqrt();
+        let rejected = 1.0 - 16.0 * (std::f64::consts::PI / 2.0).sqrt() / total;
         assert_brackets(masses[&None], undecided, rejected);
+    }
+
+    /// |g| > 16: what no statistical test will ever see.
+    #[test]
+    fn whole_parts_from_256_on_take_two_trials() {
+        const K: u64 = 258; // of the deviate 1 − 2^−192
+        let x = 1 << 63;
+        let cases = |first: u64, second: u64, third: u64| first | second << 10 | third << 20;
+        for (further, kept, used) in [
+            // Both runs end at once: kept.
+            (vec![cases(2 * K + 1, 1023, 0)], true, 20),
+            // The first run has one member: not kept, and there is no second trial.
+            (vec![cases(2 * K - 1, 2 * K + 1, 0), x - 1], false, 64 + 20),
+            // The second run has one member: not kept.
+            (vec![cases(1023, 0, 1023), x - 1], false, 64 + 30),
+            // The case in which a fresh deviate decides that the run stays empty.
+            (vec![cases(2 * K, 1023, 0), x - 1, x + 1], true, 2 * 64 + 20),
+            (vec![cases(2 * K, 1023, 0), x - 1, x - 1], false, 2 * 64 + 20),
+        ] {
+            let mut script = Script::new([u64::MAX, u64::MAX, u64::MAX, 0, x].into_iter().chain(further));
+            let mut bits = RandomBits::new(&mut script);
+            let proposal = propose::<64, _>(&mut bits).map(|(whole, fraction)| (whole, fraction.first));
+            assert_eq!(proposal, kept.then_some((K, x)));
+            assert_eq!(bits.used(), 5 * 64 + used);
+        }
     }
 
     /// One narrow width: each rounded value has exactly its share of the uniform deviate.
     fn rounding_shares<const DIGIT_BITS: u32>() {
         for sigma in (1..=20).chain([31, 32, 33, 255, 256, 257]) {
-            let (masses, undecided) =
-                exact_masses(40, |bits| Uniform::<DIGIT_BITS>::new(bits).scale_and_round(sigma, bits));
-            assert!(undecided < 1e-6, "{undecided}");
-            let step = 1.0 / sigma as f64;
-            for value in 0..=sigma {
-                let ends = value == 0 || value == sigma;
-                let share = if ends { step / 2.0 } else { step };
-                assert_brackets(masses[&value], undecided, share);
+            for offset in 0..PARTS {
+                let (masses, undecided) = exact_masses(40, |bits| {
+                    Uniform::<DIGIT_BITS>::new(bits).scale_and_round(sigma, offset, bits)
+                });
+                assert!(undecided < 1e-6, "{undecided}");
+                // Where (σx + offset)/16 reaches `value` − ½.
+                let step = |value: u64| {
+                    let x = (16.0 * (value as f64 - 0.5) - offset as f64) / sigma as f64;
+                    x.clamp(0.0, 1.0)
+                };
+                for value in 0..=sigma {
+                    let share = step(value + 1) - step(value);
+                    let found = masses.get(&value).copied();
+                    assert_eq!(found.is_some(), share > 0.0);
+                    assert_brackets(found.unwrap_or(0.0), undecided, share);
+                }
+                assert!(masses.keys().all(|&value| value <= sigma));
             }
-            assert_eq!(masses.len() as u64, sigma + 1);
         }
     }
 
@@ -526,37 +348,38 @@ mod tests {
 
     #[test]
     fn rounding_waits_for_the_digit_that_decides() {
-        // 1/6, where ⌊3x + ½⌋ steps from 0 to 1, is 0.0010101…: its digits never end.
-        let tail = 0xAAAA_AAAA_AAAA_AAAA;
-        let first = 0x2AAA_AAAA_AAAA_AAAA;
-        for (digits, rounded, drawn) in [
-            (vec![first - 1], 0, 0),
-            (vec![first + 1], 1, 0),
-            (vec![first, tail - 1], 0, 1),
-            (vec![first, tail + 1], 1, 1),
-            (vec![first, tail, tail, tail - 1], 0, 3),
-            (vec![first, tail, tail, tail + 1], 1, 3),
+        // ⌊(3x + 7)/16 + ½⌋ steps from 0 to 1 at ⅓ = 0.010101…, whose digits never end.
+        let third = 0x5555_5555_5555_5555;
+        for (sigma, digits, rounded) in [
+            (3, vec![third - 1], 0),
+            (3, vec![third + 1], 1),
+            (3, vec![third, third - 1], 0),
+            (3, vec![third, third + 1], 1),
+            (3, vec![third, third, third, third - 1], 0),
+            (3, vec![third, third, third, third + 1], 1),
             // ½ ends at once, and x = ½ belongs above it: nothing more is drawn on either side.
-            (vec![1 << 63], 2, 0),
-            (vec![(1 << 63) - 1], 1, 0),
+            (2, vec![1 << 63], 1),
+            (2, vec![(1 << 63) - 1], 0),
         ] {
+            let count = digits.len() as u32;
             let mut script = Script::new(digits);
             let mut bits = RandomBits::new(&mut script);
             let mut x = Uniform::<64>::new(&mut bits);
-            assert_eq!(x.scale_and_round(3, &mut bits), rounded);
-            assert_eq!(x.rest.len(), drawn);
-            assert_eq!((script.words.len(), script.beyond), (0, 0));
+            assert_eq!(x.scale_and_round(sigma, 7, &mut bits), rounded);
+            assert_eq!(bits.used(), 64 * count);
         }
     }
 
     #[test]
     fn rounding_reaches_both_ends_at_the_largest_scale() {
         let sigma = (1 << 53) - 1;
-        for (digit, rounded) in [(0, 0), (u64::MAX, sigma)] {
+        for (digit, offset, rounded) in
+            [(0, 0, 0), (0, 15, 1), (u64::MAX, 0, 1 << 49), (u64::MAX, 15, (1 << 49) + 1)]
+        {
             let mut script = Script::new([digit]);
             let mut bits = RandomBits::new(&mut script);
             let mut x = Uniform::<64>::new(&mut bits);
-            assert_eq!(x.scale_and_round(sigma, &mut bits), rounded);
+            assert_eq!(x.scale_and_round(sigma, offset, &mut bits), rounded);
         }
     }
 
@@ -564,13 +387,18 @@ mod tests {
         /// Full-width digits against big integers, aimed at the steps so that roundings stay undecided.
         #[test]
         fn rounding_agrees_with_big_integers(
-            sigma in prop_oneof![1_u64..40, 1_u64..1 << 53, (1_u64 << 53) - 40..1 << 53],
+            sigma in prop_oneof![16_u64..300, 16_u64..1 << 53, (1_u64 << 53) - 40..1 << 53],
+            offset in 0..PARTS,
             step in any::<prop::sample::Index>(),
             shared_digits in 0_usize..4,
             other in any::<[u64; 4]>(),
         ) {
+            // x reaches the step at numerator/2σ.
+            let half_up = step.index((sigma / 16 + 1) as usize) as u64 + u64::from(offset >= 8);
+            let numerator = 16 * (2 * half_up + 1) - 2 * offset;
             let divisor = u128::from(2 * sigma);
-            let mut remainder = u128::from(2 * step.index(sigma as usize) as u64 + 1);
+            let mut remainder = u128::from(numerator);
+            prop_assume!(remainder < divisor);
             let mut digits = other;
             for digit in &mut digits[..shared_digits] {
                 let dividend = remainder << 64;
@@ -578,12 +406,12 @@ mod tests {
                 remainder = dividend % divisor;
             }
             let x = digits.iter().fold(BigUint::ZERO, |x, &digit| (x << 64) + digit);
-            let expected = ((x * (2 * sigma)) + (BigUint::from(1_u8) << 256)) >> 257;
+            let expected = ((x * (2 * sigma)) + (BigUint::from(2 * offset + 16) << 256)) >> 261;
 
             let mut script = Script::new(digits);
             let mut bits = RandomBits::new(&mut script);
-            let rounded = Uniform::<64>::new(&mut bits).scale_and_round(sigma, &mut bits);
-            prop_assume!(script.beyond == 0); // four digits decided
+            let rounded = Uniform::<64>::new(&mut bits).scale_and_round(sigma, offset, &mut bits);
+            prop_assume!(bits.used() <= 4 * 64); // four digits decided
             prop_assert_eq!(BigUint::from(rounded), expected);
         }
     }

@@ -11,15 +11,15 @@ use num_bigint::BigUint;
 
 /// A non-negative rational number, exact.
 #[derive(Clone)]
-pub(super) struct Ratio {
-    pub(super) numerator: BigUint,
+pub(crate) struct Ratio {
+    pub(crate) numerator: BigUint,
     /// Never zero.
-    pub(super) denominator: BigUint,
+    pub(crate) denominator: BigUint,
 }
 
 impl Ratio {
     /// A finite float ≥ 0, exactly.
-    pub(super) fn from_f64(value: f64) -> Self {
+    pub(crate) fn from_f64(value: f64) -> Self {
         debug_assert!(value >= 0.0 && value.is_finite());
         let fraction = value.to_bits() & ((1 << 52) - 1);
         // value = significand · 2^(exponent − 1075); subnormal numbers have no implicit leading bit.
@@ -34,19 +34,19 @@ impl Ratio {
     }
 
     /// Whether this number is at least `n`.
-    pub(super) fn at_least(&self, n: u64) -> bool {
+    pub(crate) fn at_least(&self, n: u64) -> bool {
         self.numerator >= &self.denominator * n
     }
 
     /// This number rounded up to an integer, or `limit` if it is more.
-    pub(super) fn ceil_up_to(&self, limit: u64) -> u64 {
+    pub(crate) fn ceil_up_to(&self, limit: u64) -> u64 {
         u64::try_from(div_up(&self.numerator, &self.denominator)).map_or(limit, |n| n.min(limit))
     }
 }
 
 /// A real number ≥ 0 known to lie in [lo, hi]·2^-bits.
 #[derive(Clone, Debug)]
-pub(super) struct Interval {
+pub(crate) struct Interval {
     lo: BigUint,
     hi: BigUint,
     bits: u64,
@@ -54,7 +54,7 @@ pub(super) struct Interval {
 
 impl Interval {
     /// Whether the number is at most `limit`, if that can be told.
-    pub(super) fn is_at_most(&self, limit: &Ratio) -> Option<bool> {
+    pub(crate) fn is_at_most(&self, limit: &Ratio) -> Option<bool> {
         let scaled = &limit.numerator << self.bits;
         if &self.hi * &limit.denominator <= scaled {
             Some(true)
@@ -67,31 +67,31 @@ impl Interval {
 
     /// The two ends, each rounded up to a float. When they agree, it is the smallest float that is at least
     /// the number; the second one is never below it.
-    pub(super) fn ends_rounded_up(&self) -> (f64, f64) {
+    pub(crate) fn ends_rounded_up(&self) -> (f64, f64) {
         (f64_up(&self.lo, self.bits), f64_up(&self.hi, self.bits))
     }
 
     /// An integer, exactly.
-    pub(super) fn integer(n: u32, bits: u64) -> Self {
+    pub(crate) fn integer(n: u32, bits: u64) -> Self {
         let value = BigUint::from(n) << bits;
         Self { lo: value.clone(), hi: value, bits }
     }
 
     /// A rational number, to within one unit.
-    pub(super) fn ratio(ratio: &Ratio, bits: u64) -> Self {
+    pub(crate) fn ratio(ratio: &Ratio, bits: u64) -> Self {
         let numerator = &ratio.numerator << bits;
         Self { lo: &numerator / &ratio.denominator, hi: div_up(&numerator, &ratio.denominator), bits }
     }
 
     /// The square root of a rational number, to within one unit.
-    pub(super) fn sqrt_of(ratio: &Ratio, bits: u64) -> Self {
+    pub(crate) fn sqrt_of(ratio: &Ratio, bits: u64) -> Self {
         // ⌊√⌊v⌋⌋ = ⌊√v⌋ and ⌈√⌈v⌉⌉ = ⌈√v⌉.
         let square = Self::ratio(ratio, 2 * bits);
         Self { lo: sqrt_down(&square.lo), hi: sqrt_up(&square.hi), bits }
     }
 
     /// The square root.
-    pub(super) fn sqrt(&self) -> Self {
+    pub(crate) fn sqrt(&self) -> Self {
         Self {
             lo: sqrt_down(&(&self.lo << self.bits)),
             hi: sqrt_up(&(&self.hi << self.bits)),
@@ -100,12 +100,12 @@ impl Interval {
     }
 
     /// Half of this number.
-    pub(super) fn halved(&self) -> Self {
+    pub(crate) fn halved(&self) -> Self {
         Self { lo: &self.lo >> 1, hi: shr_up(&self.hi, 1), bits: self.bits }
     }
 
     /// This number over `other`, which must be known to be positive.
-    pub(super) fn over(&self, other: &Self) -> Self {
+    pub(crate) fn over(&self, other: &Self) -> Self {
         debug_assert_eq!(self.bits, other.bits);
         Self {
             lo: (&self.lo << self.bits) / &other.hi,
@@ -121,8 +121,14 @@ impl Interval {
     }
 
     /// The same number with more digits after the point, all zero.
-    pub(super) fn refined(&self, more: u64) -> Self {
+    pub(crate) fn refined(&self, more: u64) -> Self {
         Self { lo: &self.lo << more, hi: &self.hi << more, bits: self.bits + more }
+    }
+
+    /// The sum of this number and one that is at most `excess`.
+    pub(crate) fn plus_at_most(&self, excess: &Self) -> Self {
+        debug_assert_eq!(self.bits, excess.bits);
+        Self { lo: self.lo.clone(), hi: &self.hi + &excess.hi, bits: self.bits }
     }
 
     fn times_integer(&self, n: u64) -> Self {
@@ -133,8 +139,8 @@ impl Interval {
         Self { lo: &self.lo / n, hi: (&self.hi + (n - 1)) / n, bits: self.bits }
     }
 
-    /// At most one unit: where the series below stop.
-    fn is_negligible(&self) -> bool {
+    /// At most one unit: where series stop.
+    pub(crate) fn is_negligible(&self) -> bool {
         self.hi.bits() <= 1
     }
 
@@ -142,7 +148,7 @@ impl Interval {
     ///
     /// Taylor series of e^r at r = x/2^h < 2^-8, then h squarings. The terms after the last one added, t ≤
     /// 1 unit, sum to at most t·(r + r² + …) < t.
-    pub(super) fn exp(&self) -> Self {
+    pub(crate) fn exp(&self) -> Self {
         let halvings = self.hi.bits().saturating_sub(self.bits) + 8;
         let guard = 8;
         // The same integers, with h more digits after the point, are x/2^h.
@@ -163,7 +169,7 @@ impl Interval {
     }
 
     /// π = 16 arctan(1/5) − 4 arctan(1/239) (Machin 1706).
-    pub(super) fn pi(bits: u64) -> Self {
+    pub(crate) fn pi(bits: u64) -> Self {
         &Self::arctan_of_reciprocal(5, bits).times_integer(16)
             - &Self::arctan_of_reciprocal(239, bits).times_integer(4)
     }
@@ -187,7 +193,7 @@ impl Interval {
 
     /// Mills' ratio of the normal distribution, R(x) = Φ(−x)/φ(x) = ∫₀^∞ exp(−xt − t²/2) dt, for x = √x² ≥ 0,
     /// to about `bits` digits.
-    pub(super) fn mills(x_squared: &Ratio, bits: u64) -> Self {
+    pub(crate) fn mills(x_squared: &Ratio, bits: u64) -> Self {
         // The smallest term of the asymptotic series is about e^(−x²/2), and log₂(e)/2 > 7/10.
         if x_squared.at_least((bits + 8) * 10 / 7) {
             Self::mills_asymptotic(x_squared, bits)
@@ -238,7 +244,7 @@ impl Interval {
     }
 
     /// √(2π).
-    pub(super) fn root_of_two_pi(bits: u64) -> Self {
+    pub(crate) fn root_of_two_pi(bits: u64) -> Self {
         Self::pi(bits).times_integer(2).sqrt()
     }
 }
@@ -304,7 +310,7 @@ impl Mul for &Interval {
 }
 
 /// The smallest float that is at least n·2^-bits, which must be below 2^1000.
-pub(super) fn f64_up(n: &BigUint, bits: u64) -> f64 {
+pub(crate) fn f64_up(n: &BigUint, bits: u64) -> f64 {
     // Keep 53 digits, or as many as a subnormal number has: multiples of 2^-1074.
     let drop = n.bits().saturating_sub(53).max(bits.saturating_sub(1074));
     let kept = u64::try_from(shr_up(n, drop)).expect("at most 2^53") as f64;
@@ -320,7 +326,7 @@ fn power_of_two(exponent: i32) -> f64 {
 }
 
 /// ⌈n/d⌉.
-pub(super) fn div_up(n: &BigUint, d: &BigUint) -> BigUint {
+pub(crate) fn div_up(n: &BigUint, d: &BigUint) -> BigUint {
     (n + d - 1u32) / d
 }
 
@@ -338,7 +344,7 @@ fn sqrt_down(n: &BigUint) -> BigUint {
 }
 
 /// ⌈√n⌉.
-pub(super) fn sqrt_up(n: &BigUint) -> BigUint {
+pub(crate) fn sqrt_up(n: &BigUint) -> BigUint {
     let root = sqrt_down(n);
     if &root * &root == *n { root } else { root + 1u32 }
 }
@@ -352,13 +358,13 @@ mod tests {
 
     impl Interval {
         /// Whether two enclosures of one number, the second at least as fine, have a point in common.
-        pub(in super::super) fn overlaps(&self, fine: &Self) -> bool {
+        pub(crate) fn overlaps(&self, fine: &Self) -> bool {
             let coarse = self.refined(fine.bits - self.bits);
             coarse.lo <= fine.hi && fine.lo <= coarse.hi
         }
 
         /// Whether the width is at most 2^-precision of the number.
-        pub(in super::super) fn is_relatively_within(&self, precision: u64) -> bool {
+        pub(crate) fn is_relatively_within(&self, precision: u64) -> bool {
             (&self.hi - &self.lo) << precision <= self.lo
         }
     }
