@@ -3,7 +3,7 @@
 use std::num::NonZero;
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::noise::NoiseKind;
 
@@ -21,6 +21,7 @@ Examples:
   cargo run --release -p potluck-lab -- coverage --sizes 10000,100000 --epsilons 1 --kinds heavy
   cargo run --release -p potluck-lab -- robustness --data-dir tables --rows 20000
   cargo run --release -p potluck-lab -- bias --sizes 10000,1000000
+  cargo run --release -p potluck-lab -- speed --json results/speed.json
 
 An interrupted run goes on where it stopped: results are kept in target/lab until the program changes."
 )]
@@ -37,7 +38,7 @@ pub(crate) struct Common {
     /// A small version that takes seconds
     #[arg(long, global = true)]
     pub(crate) quick: bool,
-    /// Number of repetitions [default: the paper's; 500 for coverage, 100 for robustness and bias]
+    /// Number of repetitions [default: the paper's; 500 for coverage, 100 for robustness and bias, 5 for speed, 3 for growth]
     #[arg(long, global = true, value_name = "N")]
     pub(crate) seeds: Option<usize>,
     /// Changes every random choice
@@ -64,6 +65,11 @@ impl Common {
     pub(crate) fn noise(&self) -> NoiseKind {
         if self.exact_noise { NoiseKind::Exact } else { NoiseKind::Fast }
     }
+
+    /// The number of threads to use.
+    pub(crate) fn threads(&self) -> NonZero<usize> {
+        self.threads.or_else(|| std::thread::available_parallelism().ok()).unwrap_or(NonZero::<usize>::MIN)
+    }
 }
 
 #[derive(Subcommand)]
@@ -84,6 +90,13 @@ pub(crate) enum Experiment {
     Bias(Bias),
     /// What `potluck plan` predicts against what simulated releases give
     Planning(Planning),
+    /// How long whole jobs take, beside other people's software in the same run
+    Speed(Speed),
+    /// Time and peak memory of whole jobs against n
+    Growth(Growth),
+    /// One job in this process, for `speed` and `growth`
+    #[command(hide = true)]
+    Job(OneJob),
 }
 
 #[derive(Args)]
@@ -196,4 +209,58 @@ pub(crate) struct Planning {
     /// Table sizes n, separated by commas [default: 10⁴, 10⁵, 10⁶]
     #[arg(long, value_name = "N,…", value_delimiter = ',')]
     pub(crate) sizes: Option<Vec<usize>>,
+}
+
+#[derive(Args)]
+#[command(after_help = "\
+Example:
+  potluck-lab speed --json results/speed.json
+
+Peers are Python packages; they are installed into target/lab/peers once. Tables are made once and kept in target/lab.")]
+pub(crate) struct Speed {
+    /// Without other people's software: nothing is installed
+    #[arg(long)]
+    pub(crate) no_peers: bool,
+    /// Rows of the table that whole jobs read [default: 10000000]
+    #[arg(long, value_name = "N")]
+    pub(crate) rows: Option<u64>,
+    /// Delete the tables afterwards
+    #[arg(long)]
+    pub(crate) clean: bool,
+}
+
+#[derive(Args)]
+#[command(after_help = "\
+Example:
+  potluck-lab growth --clean
+
+The table of 100,000,000 rows needs up to 4 GB of disk while it is in use.")]
+pub(crate) struct Growth {
+    /// Table sizes n, separated by commas [default: 1000000,10000000,100000000]
+    #[arg(long, value_name = "N,…", value_delimiter = ',')]
+    pub(crate) sizes: Option<Vec<u64>>,
+    /// Delete the tables afterwards
+    #[arg(long)]
+    pub(crate) clean: bool,
+}
+
+/// What a party does with a table from start to end.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum JobKind {
+    /// Decode the columns, nothing else
+    Decode,
+    /// The exact sums of sparse mixing
+    Sparse,
+    /// A calibrated release
+    Release,
+}
+
+#[derive(Args)]
+pub(crate) struct OneJob {
+    pub(crate) kind: JobKind,
+    pub(crate) table: PathBuf,
+    pub(crate) rows: u64,
+    /// Where files of the job go
+    #[arg(long)]
+    pub(crate) folder: PathBuf,
 }

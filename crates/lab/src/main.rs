@@ -1,6 +1,6 @@
 //! The lab: reproduces the experiments of Wu et al. (UAI 2022) through the real encoding, mixing, noise and
 //! learners, and measures our own method on the same footing: its accuracy, the coverage of its intervals, its bias,
-//! and how it fares on any table. Never a dependency of anything shipped.
+//! how it fares on any table, and how fast whole jobs are beside other people's software. Never a dependency of anything shipped.
 
 mod args;
 mod calibrated;
@@ -9,12 +9,16 @@ mod experiments;
 mod figure;
 mod holdings;
 mod inferred;
+mod jobs;
+mod machine;
 mod methods;
 mod noise;
+mod peers;
 mod population;
 mod runner;
 mod seeds;
 mod statistics;
+mod survey;
 mod synthetic;
 mod table;
 
@@ -35,5 +39,8 @@ fn main() -> Result<()> {
         Experiment::Robustness(arguments) => experiments::robustness::run(arguments, common),
         Experiment::Bias(arguments) => experiments::bias::run(arguments, common),
         Experiment::Planning(arguments) => experiments::planning::run(arguments, common),
+        Experiment::Speed(arguments) => experiments::speed::run(arguments, common),
+        Experiment::Growth(arguments) => experiments::growth::run(arguments, common),
+        Experiment::Job(job) => jobs::run(job, common),
     }
 }

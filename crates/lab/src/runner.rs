@@ -6,7 +6,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Mutex;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, anyhow};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -27,13 +27,45 @@ pub(crate) struct Task<C> {
     pub(crate) cell: C,
 }
 
+/// What an experiment took: time on the clock in which its tasks were computed, summed over interrupted runs.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Work {
+    pub(crate) seconds: f64,
+    pub(crate) threads: usize,
+}
+
+impl Work {
+    pub(crate) fn and(self, other: Self) -> Self {
+        Self { seconds: self.seconds + other.seconds, threads: self.threads.max(other.threads) }
+    }
+}
+
+/// When a task began and ended, in seconds since 1970: a later run must be able to compare.
+type Span = (f64, f64);
+
+fn now() -> f64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |time| time.as_secs_f64())
+}
+
+/// Length of the union of the spans.
+fn covered(mut spans: Vec<Span>) -> f64 {
+    spans.sort_by(|one, other| one.0.total_cmp(&other.0));
+    let mut until = f64::NEG_INFINITY;
+    let mut seconds = 0.0;
+    for (start, end) in spans {
+        seconds += (end - start.max(until)).max(0.0);
+        until = until.max(end);
+    }
+    seconds
+}
+
 /// Does all tasks, in parallel; results come in the order of the tasks, whatever the number of threads.
 pub(crate) fn run<C, T>(
     experiment: &str,
     common: &Common,
     tasks: &[Task<C>],
     work: impl Fn(&C) -> Result<T> + Sync,
-) -> Result<Vec<T>>
+) -> Result<(Vec<T>, Work)>
 where
     C: Sync,
     T: Serialize + DeserializeOwned + Send,
@@ -48,14 +80,17 @@ where
     bar.set_message(experiment.to_owned());
     bar.enable_steady_tick(Duration::from_millis(500));
     let done = Mutex::new(0.0);
-    let one = |task: &Task<C>| -> Result<T> {
-        let result = if let Some(value) = journal.found(&task.key) {
-            serde_json::from_value(value.clone())
-                .with_context(|| format!("the journal {} is damaged: delete it", journal.path.display()))?
+    let one = |task: &Task<C>| -> Result<(T, Span)> {
+        let result = if let Some((value, span)) = journal.found(&task.key) {
+            let result = serde_json::from_value(value.clone())
+                .with_context(|| format!("the journal {} is damaged: delete it", journal.path.display()))?;
+            (result, *span)
         } else {
+            let start = now();
             let result = work(&task.cell).with_context(|| task.key.clone())?;
-            journal.note(&task.key, &result)?;
-            result
+            let span = (start, now());
+            journal.note(&task.key, &result, span)?;
+            (result, span)
         };
         let mut done = done.lock().map_err(|_| anyhow!("another task failed"))?;
         *done += task.cost;
@@ -66,16 +101,19 @@ where
     if let Some(threads) = common.threads {
         pool = pool.num_threads(threads.get());
     }
+    let pool = pool.build()?;
     // Tasks are handed out one by one, so that a long one does not hold others back.
-    let results = pool.build()?.install(|| tasks.par_iter().with_max_len(1).map(one).collect());
+    let results: Result<Vec<(T, Span)>> =
+        pool.install(|| tasks.par_iter().with_max_len(1).map(one).collect());
     bar.finish_and_clear();
-    results
+    let (results, spans) = results?.into_iter().unzip();
+    Ok((results, Work { seconds: covered(spans), threads: pool.current_num_threads() }))
 }
 
 /// What earlier runs with the same settings have found.
 struct Journal {
     path: PathBuf,
-    found: HashMap<String, Value>,
+    found: HashMap<String, (Value, Span)>,
     file: Mutex<File>,
 }
 
@@ -99,8 +137,8 @@ impl Journal {
         if let Ok(file) = File::open(&path) {
             for line in BufReader::new(file).lines() {
                 // The last line may be cut short.
-                if let Ok((key, value)) = serde_json::from_str::<(String, Value)>(&line?) {
-                    found.insert(key, value);
+                if let Ok((key, value, span)) = serde_json::from_str::<(String, Value, Span)>(&line?) {
+                    found.insert(key, (value, span));
                 }
             }
         }
@@ -109,12 +147,12 @@ impl Journal {
         Ok(Self { path, found, file: Mutex::new(file) })
     }
 
-    fn found(&self, key: &str) -> Option<&Value> {
+    fn found(&self, key: &str) -> Option<&(Value, Span)> {
         self.found.get(key)
     }
 
-    fn note(&self, key: &str, result: &impl Serialize) -> Result<()> {
-        let line = serde_json::to_string(&(key, result))?;
+    fn note(&self, key: &str, result: &impl Serialize, span: Span) -> Result<()> {
+        let line = serde_json::to_string(&(key, result, span))?;
         let mut file = self.file.lock().map_err(|_| anyhow!("another task failed"))?;
         writeln!(file, "{line}")?;
         Ok(())
@@ -127,13 +165,15 @@ fn program_hash() -> Result<String> {
     Ok(Sha256::digest(program).iter().take(8).map(|b| format!("{b:02x}")).collect())
 }
 
-/// Writes the results of an experiment with the command and the commit they come from.
-pub(crate) fn write_json(path: &Path, experiment: &str, results: &Value) -> Result<()> {
+/// Writes the results of an experiment with the command and the commit they come from, and what they took.
+pub(crate) fn write_json(path: &Path, experiment: &str, work: Work, results: &Value) -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let value = json!({
         "experiment": experiment,
         "command": format!("cargo run --release -p potluck-lab -- {}", arguments.join(" ")),
         "commit": commit(),
+        "seconds": work.seconds,
+        "threads": work.threads,
         "results": results,
     });
     write(path, &(serde_json::to_string(&value)? + "\n"))
@@ -172,4 +212,14 @@ fn commit() -> Option<String> {
     let head = git(&["rev-parse", "HEAD"])?;
     let changed = git(&["status", "--porcelain", "--untracked-files=no"])?;
     Some(if changed.is_empty() { head } else { format!("{head} and changes") })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_in_which_tasks_overlap_counts_once() {
+        assert!((covered(vec![(5.0, 6.0), (0.0, 2.0), (1.0, 3.0), (1.0, 1.5)]) - 4.0).abs() < 1e-12);
+    }
 }

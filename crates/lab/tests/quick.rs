@@ -258,3 +258,60 @@ fn three_seeds_repeat_exactly_whatever_the_threads_and_interruptions() {
         assert!((exact / fast - 1.0).abs() < 0.2, "{exact} {fast}");
     }
 }
+
+/// What `speed` and `growth` write; how long things took is nobody's business here.
+fn timed(folder: &Path, arguments: &[&str]) -> (String, Value) {
+    let output = Command::new(env!("CARGO_BIN_EXE_potluck-lab"))
+        .args(arguments)
+        .args(["--json", "results.json"])
+        .current_dir(folder)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let value: Value =
+        serde_json::from_str(&fs::read_to_string(folder.join("results.json")).unwrap()).unwrap();
+    (String::from_utf8(output.stdout).unwrap(), value)
+}
+
+#[test]
+fn speed_prints_every_figure() {
+    let folder = tempfile::tempdir().unwrap();
+    let (text, value) = timed(folder.path(), &["speed", "--quick", "--no-peers", "--clean"]);
+    for job in [
+        "exact Gaussian noise, one core",
+        "bernoulli mixing in memory, 20,000 rows, d = 91, k = 1000",
+        "sparse pass from Parquet, 200,000 rows × 10",
+        "the same pass, sums compared, 200,000 rows",
+        "whole calibrated release, 200,000 rows × 10",
+        "peak memory of that release, 200,000 rows",
+        "sparse mixing in memory, 200,000 rows, d = 10",
+        "decoding as n grows",
+        "sparse pass as n grows",
+        "calibrated release as n grows",
+        "the paper's whole synthetic figure",
+        "fit with intervals and R², d = 90",
+        "plain least squares, d = 90",
+    ] {
+        assert!(text.contains(&format!("| {job}")), "{job}: {text}");
+    }
+    assert_eq!(fs::read_to_string(folder.path().join("results/speed.md")).unwrap(), text);
+    let figures = value["results"]["figures"].as_array().unwrap();
+    assert_eq!(figures.len(), text.lines().filter(|line| line.starts_with('|')).count() - 2);
+    assert!(!value["results"]["machine"]["processor"].as_str().unwrap().is_empty());
+    let left: Vec<_> = fs::read_dir(folder.path().join("target/lab")).unwrap().collect();
+    assert!(left.is_empty(), "tables and temporary files are gone");
+}
+
+#[test]
+fn growth_covers_every_job_and_size() {
+    let folder = tempfile::tempdir().unwrap();
+    let (text, value) = timed(folder.path(), &["growth", "--quick"]);
+    assert_eq!(value["results"]["points"].as_array().unwrap().len(), 2 * 3, "{text}");
+    assert!(folder.path().join("results/growth.svg").exists());
+    // Tables are kept, and the same ones come out again.
+    let table = folder.path().join("target/lab/survey-1-20000.parquet");
+    let first = fs::read(&table).unwrap();
+    fs::remove_file(&table).unwrap();
+    timed(folder.path(), &["growth", "--quick", "--sizes", "20000"]);
+    assert!(fs::read(&table).unwrap() == first);
+}

@@ -14,7 +14,7 @@ use crate::figure::{Panel, Scale, Series, grid};
 use crate::methods::select;
 use crate::noise::NoiseKind;
 use crate::population::{Placement, Population};
-use crate::runner::{Task, run as run_tasks, write, write_json};
+use crate::runner::{Task, Work, run as run_tasks, write, write_json};
 use crate::seeds::Seed;
 use crate::statistics::{mean, standard_error};
 use crate::table::{Privacy, subject_digests};
@@ -103,7 +103,7 @@ pub(crate) fn run(arguments: &Bias, common: &Common) -> Result<()> {
             }
         }
     }
-    let results: Vec<Vec<Found>> = run_tasks("bias", common, &tasks, |&(case, n, index)| {
+    let (results, work): (Vec<Vec<Found>>, _) = run_tasks("bias", common, &tasks, |&(case, n, index)| {
         let case = &cases[case];
         let seed = base.of(&format!("bias {} {n} {index}", case.name));
         let holdings = case.population.holdings(n, case.placement, seed);
@@ -140,7 +140,7 @@ pub(crate) fn run(arguments: &Bias, common: &Common) -> Result<()> {
             }
         }
     }
-    report(&lines, common)
+    report(&lines, work, common)
 }
 
 /// One line of the table.
@@ -157,7 +157,7 @@ impl Line {
     }
 }
 
-fn report(lines: &[Line], common: &Common) -> Result<()> {
+fn report(lines: &[Line], work: Work, common: &Common) -> Result<()> {
     let mut text = String::from(
         "E[estimate]/true − 1, ± its standard error. Without noise only clipping is left; estimates are not shrunk, predictions are. The label is alone in its party unless it says otherwise.\n\n\
          | data | ε | n | repeats | without noise | as released | predictions |\n|---|---|---|---|---|---|---|\n",
@@ -196,7 +196,7 @@ fn report(lines: &[Line], common: &Common) -> Result<()> {
                 })
             })
             .collect();
-        write_json(path, "bias", &results.into())?;
+        write_json(path, "bias", work, &results.into())?;
     }
     Ok(())
 }

@@ -11,7 +11,7 @@ use super::{DELTA, SYNTHETIC_RIDGE};
 use crate::args::{Common, Convergence};
 use crate::figure::{Panel, Scale, Series, grid};
 use crate::methods::{Method, largest_bernoulli, registry, select};
-use crate::runner::{Task, earlier_results, run as run_tasks, write, write_json};
+use crate::runner::{Task, Work, earlier_results, run as run_tasks, write, write_json};
 use crate::seeds::Seed;
 use crate::statistics::{Confidence, binomial_interval, mean, standard_error};
 use crate::synthetic::{distance, table};
@@ -104,20 +104,21 @@ pub(crate) fn run(arguments: &Convergence, common: &Common) -> Result<()> {
     let base = Seed::new(common.seed);
     let ridge = Ridge::new(SYNTHETIC_RIDGE)?;
     // For each task: distances by ε, then by method.
-    let results: Vec<Vec<Vec<f64>>> = run_tasks("convergence", common, &tasks, |&(n, index, rows)| {
-        let seed = base.of(&format!("convergence {n} {index}"));
-        let (table, weights) = table(n, seed);
-        let cell = Cell::new(&table, seed, common.noise(), rows);
-        privacies
-            .iter()
-            .map(|&privacy| {
-                let fit = |method: &dyn Method| -> Result<f64> {
-                    Ok(distance(&method.fit(&cell, privacy, ridge)?.weights, &weights))
-                };
-                methods.iter().map(|method| fit(method.as_ref())).collect()
-            })
-            .collect()
-    })?;
+    let (results, work): (Vec<Vec<Vec<f64>>>, _) =
+        run_tasks("convergence", common, &tasks, |&(n, index, rows)| {
+            let seed = base.of(&format!("convergence {n} {index}"));
+            let (table, weights) = table(n, seed);
+            let cell = Cell::new(&table, seed, common.noise(), rows);
+            privacies
+                .iter()
+                .map(|&privacy| {
+                    let fit = |method: &dyn Method| -> Result<f64> {
+                        Ok(distance(&method.fit(&cell, privacy, ridge)?.weights, &weights))
+                    };
+                    methods.iter().map(|method| fit(method.as_ref())).collect()
+                })
+                .collect()
+        })?;
 
     let (mut outcomes, source): (Vec<Outcome>, _) = earlier_results(selection.earlier.as_deref())?;
     outcomes.retain(|outcome| setup.covers(outcome) && !names.contains(&outcome.method));
@@ -133,10 +134,10 @@ pub(crate) fn run(arguments: &Convergence, common: &Common) -> Result<()> {
             }
         }
     }
-    report(&setup, &outcomes, common)
+    report(&setup, &outcomes, work, common)
 }
 
-fn report(setup: &Setup, outcomes: &[Outcome], common: &Common) -> Result<()> {
+fn report(setup: &Setup, outcomes: &[Outcome], work: Work, common: &Common) -> Result<()> {
     let mut csv =
         "n,epsilon,method,seeds,p_above_0.5,p_above_0.2,p_above_0.1,mean,standard_error\n".to_owned();
     for outcome in outcomes {
@@ -172,7 +173,7 @@ fn report(setup: &Setup, outcomes: &[Outcome], common: &Common) -> Result<()> {
                 })
             })
             .collect();
-        write_json(path, "convergence", &results.into())?;
+        write_json(path, "convergence", work, &results.into())?;
     }
     Ok(())
 }

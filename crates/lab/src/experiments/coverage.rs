@@ -13,7 +13,7 @@ use crate::calibrated::Release;
 use crate::figure::{Panel, Scale, Series, grid};
 use crate::methods::select;
 use crate::population::{Placement, Population, PopulationMoments};
-use crate::runner::{Task, run as run_tasks, write, write_json};
+use crate::runner::{Task, Work, run as run_tasks, write, write_json};
 use crate::seeds::Seed;
 use crate::statistics::{Confidence, binomial_interval, quantile};
 use crate::table::{Privacy, subject_digests};
@@ -138,31 +138,32 @@ pub(crate) fn run(arguments: &Coverage, common: &Common) -> Result<()> {
             }
         }
     }
-    let results: Vec<Vec<Found>> = run_tasks("coverage", common, &tasks, |&(kind, placement, n, index)| {
-        let population = &kinds[kind];
-        let seed = base.of(&format!("coverage {} {n} {index}", population.name));
-        let holdings = population.holdings(n, placement, seed);
-        let subjects = subject_digests(n, seed);
-        let label = population.label();
-        releases
-            .iter()
-            .map(|(epsilon, release)| {
-                let seed = seed.of(&format!("{placement:?} {epsilon}"));
-                let dataset = release.run(&holdings, &subjects, seed)?;
-                let model = dataset.fit(label, Level::default())?;
-                let explained = dataset.explained(label)?.interval(Level::default());
-                Ok(Found {
-                    intervals: model
-                        .intervals
-                        .iter()
-                        .map(|interval| [interval.lower, interval.upper])
-                        .collect(),
-                    explained: [explained.lower, explained.upper],
-                    truly_explained: moments[kind].explained_by(&model.slopes),
+    let (results, work): (Vec<Vec<Found>>, _) =
+        run_tasks("coverage", common, &tasks, |&(kind, placement, n, index)| {
+            let population = &kinds[kind];
+            let seed = base.of(&format!("coverage {} {n} {index}", population.name));
+            let holdings = population.holdings(n, placement, seed);
+            let subjects = subject_digests(n, seed);
+            let label = population.label();
+            releases
+                .iter()
+                .map(|(epsilon, release)| {
+                    let seed = seed.of(&format!("{placement:?} {epsilon}"));
+                    let dataset = release.run(&holdings, &subjects, seed)?;
+                    let model = dataset.fit(label, Level::default())?;
+                    let explained = dataset.explained(label)?.interval(Level::default());
+                    Ok(Found {
+                        intervals: model
+                            .intervals
+                            .iter()
+                            .map(|interval| [interval.lower, interval.upper])
+                            .collect(),
+                        explained: [explained.lower, explained.upper],
+                        truly_explained: moments[kind].explained_by(&model.slopes),
+                    })
                 })
-            })
-            .collect()
-    })?;
+                .collect()
+        })?;
 
     let mut lines = Vec::new();
     for (kind, population) in kinds.iter().enumerate() {
@@ -180,10 +181,10 @@ pub(crate) fn run(arguments: &Coverage, common: &Common) -> Result<()> {
             }
         }
     }
-    report(&lines, common)
+    report(&lines, work, common)
 }
 
-fn report(lines: &[Line<'_>], common: &Common) -> Result<()> {
+fn report(lines: &[Line<'_>], work: Work, common: &Common) -> Result<()> {
     let mut text = String::from(
         "Coverage of 95% intervals, with Wilson's 95% intervals for it, as if coefficients were independent. Half-widths are medians, in standard deviations of the label per standard deviation of the feature. R² is that of the fitted model in the population. Parties hold x1 and x2, x3 and x4, x5 and x6; the label is alone or with the last two.\n\n\
          | data | label | n | ε | repeats | all coefficients | worst coefficient | half-width | R² |\n|---|---|---|---|---|---|---|---|---|\n",
@@ -215,7 +216,7 @@ fn report(lines: &[Line<'_>], common: &Common) -> Result<()> {
                 })
             })
             .collect();
-        write_json(path, "coverage", &results.into())?;
+        write_json(path, "coverage", work, &results.into())?;
     }
     Ok(())
 }

@@ -11,7 +11,7 @@ use crate::args::{Common, Eigenvalues};
 use crate::dataset::Dataset;
 use crate::figure::{Panel, Scale, Series, grid};
 use crate::methods::{Fitted, largest_bernoulli, registry};
-use crate::runner::{Task, run as run_tasks, write, write_json};
+use crate::runner::{Task, Work, run as run_tasks, write, write_json};
 use crate::seeds::Seed;
 use crate::statistics::quantile;
 use crate::synthetic::{distance, table};
@@ -61,7 +61,7 @@ pub(crate) fn run(arguments: &Eigenvalues, common: &Common) -> Result<()> {
     let tasks: Vec<Task<usize>> = (0..seeds)
         .map(|index| Task { key: format!("synthetic {n} {index}"), cost: 1.0, cell: index })
         .collect();
-    let synthetic: Vec<Vec<Point>> = run_tasks("eigenvalues", common, &tasks, |index| {
+    let (synthetic, mut work): (Vec<Vec<Point>>, Work) = run_tasks("eigenvalues", common, &tasks, |index| {
         let seed = base.of(&format!("eigenvalues {n} {index}"));
         let (table, weights) = table(n, seed);
         points(&table, seed, Some(&weights), SYNTHETIC_RIDGE, common)
@@ -77,18 +77,19 @@ pub(crate) fn run(arguments: &Eigenvalues, common: &Common) -> Result<()> {
             let tasks: Vec<Task<usize>> = (0..seeds)
                 .map(|index| Task { key: format!("insurance {index}"), cost: 1.0, cell: index })
                 .collect();
-            let insurance = run_tasks("eigenvalues", common, &tasks, |index| {
+            let (insurance, more) = run_tasks("eigenvalues", common, &tasks, |index| {
                 let seed = base.of(&format!("eigenvalues insurance {index}"));
                 let (train, _) = dataset.split(seed);
                 points(&train, seed, None, REAL_RIDGE, common)
             })?;
+            work = work.and(more);
             figures.push(("Insurance, ε = 1".to_owned(), insurance));
         }
     }
-    report(&figures, common)
+    report(&figures, work, common)
 }
 
-fn report(figures: &[(String, Vec<Vec<Point>>)], common: &Common) -> Result<()> {
+fn report(figures: &[(String, Vec<Vec<Point>>)], work: Work, common: &Common) -> Result<()> {
     let mut csv = "data,method,seed,smallest_absolute_eigenvalue,distance\n".to_owned();
     let mut text = String::new();
     let mut panels = Vec::new();
@@ -127,7 +128,7 @@ fn report(figures: &[(String, Vec<Vec<Point>>)], common: &Common) -> Result<()> 
     write(&common.out.join("eigenvalues.svg"), &grid(&[panels])?)?;
     print!("{text}");
     if let Some(path) = &common.json {
-        write_json(path, "eigenvalues", &results.into())?;
+        write_json(path, "eigenvalues", work, &results.into())?;
     }
     Ok(())
 }

@@ -82,7 +82,7 @@ pub(crate) fn run(common: &Common) -> Result<()> {
             tasks.push(Task { key, cost: case.n as f64 * (case.k as f64 + 100.0), cell: (*case, index) });
         }
     }
-    let results: Vec<(f64, f64)> = run_tasks("mixing", common, &tasks, |&(case, index)| {
+    let (results, work): (Vec<(f64, f64)>, _) = run_tasks("mixing", common, &tasks, |&(case, index)| {
         let seed = base.of(&format!("mixing {} {} {} {index}", case.features, case.n, case.k));
         let feature = match case.features {
             HEAVY => heavy_tailed,
@@ -162,7 +162,7 @@ pub(crate) fn run(common: &Common) -> Result<()> {
     write(&common.out.join("mixing.svg"), &grid(&rows)?)?;
     print!("{text}");
     if let Some(path) = &common.json {
-        write_json(path, "mixing", &json_results.into())?;
+        write_json(path, "mixing", work, &json_results.into())?;
     }
     Ok(())
 }

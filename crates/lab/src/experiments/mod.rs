@@ -4,10 +4,12 @@ pub(crate) mod bias;
 pub(crate) mod convergence;
 pub(crate) mod coverage;
 pub(crate) mod eigenvalues;
+pub(crate) mod growth;
 pub(crate) mod mixing;
 pub(crate) mod planning;
 pub(crate) mod real_data;
 pub(crate) mod robustness;
+pub(crate) mod speed;
 
 /// δ of every experiment.
 const DELTA: f64 = 1e-5;

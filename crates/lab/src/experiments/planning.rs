@@ -90,25 +90,26 @@ pub(crate) fn run(arguments: &Planning, common: &Common) -> Result<()> {
             }
         }
     }
-    let results: Vec<Vec<Found>> = run_tasks("planning", common, &tasks, |&(layout, n, index)| {
-        let seed = base.of(&format!("planning {layout:?} {n} {index}"));
-        // Every column is the label in turn.
-        let label = index % layout.iter().sum::<usize>();
-        let (holdings, slopes) = holdings(layout, n, label, seed);
-        let subjects = subject_digests(n, seed);
-        let of_release = |(at, release): (usize, &Release)| {
-            let dataset = release.run(&holdings, &subjects, seed.of(&at.to_string()))?;
-            let model = dataset.fit(label, Level::default())?;
-            let squares = model.estimates.iter().zip(&slopes).map(|(a, b)| (a - b).powi(2));
-            let explained: f64 = model.slopes.iter().zip(&slopes).map(|(w, b)| 2.0 * w * b - w * w).sum();
-            Ok(Found {
-                squared_error: squares.sum::<f64>() / slopes.len() as f64,
-                recovered: explained / TYPICAL_SIGNAL,
-                r_squared_miss: dataset.explained(label)?.estimate - explained,
-            })
-        };
-        releases.iter().enumerate().map(of_release).collect()
-    })?;
+    let (results, work): (Vec<Vec<Found>>, _) =
+        run_tasks("planning", common, &tasks, |&(layout, n, index)| {
+            let seed = base.of(&format!("planning {layout:?} {n} {index}"));
+            // Every column is the label in turn.
+            let label = index % layout.iter().sum::<usize>();
+            let (holdings, slopes) = holdings(layout, n, label, seed);
+            let subjects = subject_digests(n, seed);
+            let of_release = |(at, release): (usize, &Release)| {
+                let dataset = release.run(&holdings, &subjects, seed.of(&at.to_string()))?;
+                let model = dataset.fit(label, Level::default())?;
+                let squares = model.estimates.iter().zip(&slopes).map(|(a, b)| (a - b).powi(2));
+                let explained: f64 = model.slopes.iter().zip(&slopes).map(|(w, b)| 2.0 * w * b - w * w).sum();
+                Ok(Found {
+                    squared_error: squares.sum::<f64>() / slopes.len() as f64,
+                    recovered: explained / TYPICAL_SIGNAL,
+                    r_squared_miss: dataset.explained(label)?.estimate - explained,
+                })
+            };
+            releases.iter().enumerate().map(of_release).collect()
+        })?;
 
     let mut text = String::from(
         "What `potluck plan` predicts, and what simulated releases of bell-shaped, uncorrelated columns give, every column being the label in turn; features explain half of it. Errors of coefficients are in standard deviations of the label for one of the feature; `recovered` is the part of the explainable variance that a fit explains on new people. ε is that of each party.\n\n\
@@ -149,7 +150,7 @@ pub(crate) fn run(arguments: &Planning, common: &Common) -> Result<()> {
     write(&common.out.join("planning.md"), &text)?;
     print!("{text}");
     if let Some(path) = &common.json {
-        write_json(path, "planning", &values.into())?;
+        write_json(path, "planning", work, &values.into())?;
     }
     Ok(())
 }

@@ -12,7 +12,7 @@ use super::{DELTA, REAL_RIDGE};
 use crate::args::{Common, RealData};
 use crate::dataset::Dataset;
 use crate::methods::{Method, Rows, calibrated, largest_bernoulli, rmgm, row_methods, select};
-use crate::runner::{Task, earlier_results, run as run_tasks, write, write_json};
+use crate::runner::{Task, Work, earlier_results, run as run_tasks, write, write_json};
 use crate::seeds::Seed;
 use crate::statistics::{mean, standard_error};
 use crate::table::{Cell, Privacy};
@@ -128,8 +128,10 @@ pub(crate) fn run(arguments: &RealData, common: &Common) -> Result<()> {
     let (earlier, source): (Vec<Earlier>, _) = earlier_results(selection.earlier.as_deref())?;
     let mut text = String::new();
     let mut results = Vec::new();
+    let mut work = Work::default();
     for dataset in datasets(arguments)? {
-        let mut losses = measure(&dataset, &chosen, seeds, common)?;
+        let (mut losses, more) = measure(&dataset, &chosen, seeds, common)?;
+        work = work.and(more);
         losses.complete(&entries, &chosen, &dataset.name, &earlier);
         describe(&mut text, &dataset, &entries, &losses, seeds);
         for (e, &epsilon) in EPSILONS.iter().enumerate() {
@@ -148,12 +150,12 @@ pub(crate) fn run(arguments: &RealData, common: &Common) -> Result<()> {
     write(&common.out.join("real-data.md"), &text)?;
     print!("{text}");
     if let Some(path) = &common.json {
-        write_json(path, "real-data", &results.into())?;
+        write_json(path, "real-data", work, &results.into())?;
     }
     Ok(())
 }
 
-fn measure(dataset: &Dataset, entries: &[Entry], seeds: usize, common: &Common) -> Result<Losses> {
+fn measure(dataset: &Dataset, entries: &[Entry], seeds: usize, common: &Common) -> Result<(Losses, Work)> {
     let base = Seed::new(common.seed);
     let ridge = Ridge::new(REAL_RIDGE)?;
     let names: Vec<String> = entries.iter().map(|entry| entry.method.name()).collect();
@@ -162,7 +164,7 @@ fn measure(dataset: &Dataset, entries: &[Entry], seeds: usize, common: &Common) 
         .map(|index| Task { key: format!("{} {index} {names:?}", dataset.name), cost: 1.0, cell: index })
         .collect();
     // For each seed: losses by ε, then by entry; and the loss of the training mean.
-    let found: Vec<(Vec<Vec<f64>>, f64)> = run_tasks("real-data", common, &tasks, |index| {
+    let (found, work) = run_tasks("real-data", common, &tasks, |index| {
         let seed = base.of(&format!("real-data {} {index}", dataset.name));
         let (train, test) = dataset.split(seed);
         let mut rows = 0;
@@ -184,7 +186,7 @@ fn measure(dataset: &Dataset, entries: &[Entry], seeds: usize, common: &Common) 
     let by_entry = (0..EPSILONS.len())
         .map(|e| (0..entries.len()).map(|m| found.iter().map(|(losses, _)| losses[e][m]).collect()).collect())
         .collect();
-    Ok(Losses { by_entry, of_mean: found.iter().map(|(_, loss)| *loss).collect() })
+    Ok((Losses { by_entry, of_mean: found.iter().map(|(_, loss)| *loss).collect() }, work))
 }
 
 fn describe(text: &mut String, dataset: &Dataset, entries: &[Entry], losses: &Losses, seeds: usize) {

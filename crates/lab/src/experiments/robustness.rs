@@ -14,7 +14,7 @@ use crate::inferred::Inferred;
 use crate::methods::{
     Method, Rows, calibrated, largest_bernoulli, ols_with_intercept, released_mean, rmgm, select,
 };
-use crate::runner::{Task, run as run_tasks, write, write_json};
+use crate::runner::{Task, Work, run as run_tasks, write, write_json};
 use crate::seeds::Seed;
 use crate::statistics::mean;
 use crate::table::{Cell, Privacy};
@@ -80,29 +80,30 @@ pub(crate) fn run(arguments: &Robustness, common: &Common) -> Result<()> {
         }
     }
     // For each task: losses by ε.
-    let results: Vec<Vec<Losses>> = run_tasks("robustness", common, &tasks, |&(at, b, index)| {
-        let table = &tables[at];
-        // Both kinds of bounds see the same rows, parties and label.
-        let seed = base.of(&format!("robustness {} {index}", table.name));
-        let (train, test) = table.dealt(most, seed).loosened(BOUNDS[b].1).split(seed);
-        let rows = largest_bernoulli(&methods[3..], train.n(), &privacies)?;
-        let cell = Cell::new(&train, seed.of(BOUNDS[b].0), common.noise(), rows);
-        let unit = train.mean_loss(&test);
-        privacies
-            .iter()
-            .map(|&privacy| {
-                let loss = |method: &dyn Method| -> Result<f64> {
-                    Ok(method.fit(&cell, privacy, ridge)?.loss(&test) / unit)
-                };
-                Ok(Losses {
-                    ols: loss(methods[0].as_ref())?,
-                    released_mean: loss(methods[1].as_ref())?,
-                    calibrated: loss(methods[2].as_ref())?,
-                    rmgm: loss(methods[3].as_ref())?,
+    let (results, work): (Vec<Vec<Losses>>, _) =
+        run_tasks("robustness", common, &tasks, |&(at, b, index)| {
+            let table = &tables[at];
+            // Both kinds of bounds see the same rows, parties and label.
+            let seed = base.of(&format!("robustness {} {index}", table.name));
+            let (train, test) = table.dealt(most, seed).loosened(BOUNDS[b].1).split(seed);
+            let rows = largest_bernoulli(&methods[3..], train.n(), &privacies)?;
+            let cell = Cell::new(&train, seed.of(BOUNDS[b].0), common.noise(), rows);
+            let unit = train.mean_loss(&test);
+            privacies
+                .iter()
+                .map(|&privacy| {
+                    let loss = |method: &dyn Method| -> Result<f64> {
+                        Ok(method.fit(&cell, privacy, ridge)?.loss(&test) / unit)
+                    };
+                    Ok(Losses {
+                        ols: loss(methods[0].as_ref())?,
+                        released_mean: loss(methods[1].as_ref())?,
+                        calibrated: loss(methods[2].as_ref())?,
+                        rmgm: loss(methods[3].as_ref())?,
+                    })
                 })
-            })
-            .collect()
-    })?;
+                .collect()
+        })?;
 
     let mut lines = Vec::new();
     for (at, table) in tables.iter().enumerate() {
@@ -121,7 +122,7 @@ pub(crate) fn run(arguments: &Robustness, common: &Common) -> Result<()> {
             }
         }
     }
-    report(&lines, seeds, most, common)
+    report(&lines, seeds, most, work, common)
 }
 
 /// All tables together, with one kind of bounds and ε.
@@ -152,7 +153,7 @@ fn overall(lines: &[Line<'_>]) -> Vec<Overall> {
     groups.into_iter().map(of_group).collect()
 }
 
-fn report(lines: &[Line<'_>], seeds: usize, most: usize, common: &Common) -> Result<()> {
+fn report(lines: &[Line<'_>], seeds: usize, most: usize, work: Work, common: &Common) -> Result<()> {
     let mut text = format!(
         "{seeds} random labels and dealings of the columns to 2 to 6 parties for each table; at most {most} random rows, of which a fifth are for testing. \
          The ratio is the mean loss over that of predicting the released mean, losses being in units of the label's variance; the worst is that of a single repetition. RMGM has k = 10√n/σ. Where OLS leaves less than {LEAST_LOSS} of the label's variance, as much is put in its place.\n\n\
@@ -197,7 +198,7 @@ fn report(lines: &[Line<'_>], seeds: usize, most: usize, common: &Common) -> Res
                 })
             })
             .collect();
-        write_json(path, "robustness", &results.into())?;
+        write_json(path, "robustness", work, &results.into())?;
     }
     Ok(())
 }
