@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use potluck_core::mixing::SubjectDigest;
-use potluck_core::stage::Stage;
+use potluck_core::stage::{Stage, Statistic};
 use potluck_release::study::{IdKind, Party, Study};
 
 use crate::Error;
@@ -181,6 +181,35 @@ impl<'a> Input<'a> {
             row: later,
             problem: format!("the id is the same as in row {earlier}; a table has one row for each subject"),
         })
+    }
+
+    /// Validates the whole table. `progress` is told how many rows are done.
+    pub(crate) fn validate(&self, progress: &(dyn Fn(u64) + Sync)) -> Result<(), Error> {
+        let stage = self.study.first_stage(self.party.name())?;
+        let statistic = Statistic::Standardise { squares: Vec::new() };
+        self.sums(&Stage { statistic, ..stage }, progress).map(|_| ())
+    }
+
+    /// Encodes the table for a stage and hands its rows on, batch by batch in the order of the table.
+    pub(crate) fn in_order(
+        &self,
+        stage: &Stage,
+        sink: &mut dyn FnMut(&[i32]) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let rows = self.study.definition().rows();
+        let batches = self.table.batches(&self.columns)?;
+        let converter = self.converter(batches.text);
+        let mut done = 0;
+        for batch in batches.next {
+            let batch = batch?;
+            let first = done;
+            done += batch.num_rows() as u64;
+            if done > rows {
+                return Err(self.wrong_rows("more"));
+            }
+            sink(&Sums::encode(stage, &converter.rows(first, &batch)?))?;
+        }
+        if done == rows { Ok(()) } else { Err(self.wrong_rows("fewer")) }
     }
 }
 
