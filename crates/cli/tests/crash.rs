@@ -15,9 +15,9 @@ use potluck_party::release::{ExtraColumns, release};
 use potluck_party::{Job, Ledger, Observer, Step, Table};
 use potluck_release::files::Existing;
 use potluck_release::{Release, Study};
-use support::Workplace;
+use support::{STUDY, Workplace};
 
-/// Stages of a calibrated release.
+/// Most stages of a release.
 const STAGES: u32 = 4;
 
 const STEP: &str = "POTLUCK_TEST_ABORT_AT";
@@ -46,7 +46,7 @@ fn child_that_aborts() {
         party: "north",
         table: &table,
         id_column: "id",
-        extra_columns: ExtraColumns::Refuse,
+        extra_columns: ExtraColumns::Ignore,
         budget: "people",
         out: Path::new("north.release.parquet"),
         existing: Existing::Keep,
@@ -79,8 +79,15 @@ fn session(place: &Workplace) -> (Option<State>, Vec<Vec<i64>>) {
     match ledger.session("people", study.id(), "north").unwrap() {
         None => (None, Vec::new()),
         Some(session) => {
-            let stored = (0..STAGES).map_while(|stage| ledger.stored_stage(&session, stage).unwrap());
-            (Some(session.state), stored.collect())
+            let mut stored = Vec::new();
+            while let Some(stage) = study.stage("north", &stored).unwrap() {
+                let position = stored.len() as u32;
+                match ledger.stored_stage(&session, position, stage.coordinates()).unwrap() {
+                    Some(stage) => stored.push(stage.all().unwrap()),
+                    None => break,
+                }
+            }
+            (Some(session.state), stored)
         }
     }
 }
@@ -99,14 +106,29 @@ fn published(place: &Workplace) -> Vec<Vec<i64>> {
 
 #[test]
 fn every_step_can_be_the_last() {
-    let reference = Workplace::new();
-    reference.release_north(&[]).ok();
+    every_step_of(STUDY, STAGES);
+}
+
+#[test]
+fn every_step_can_be_the_last_where_rows_are_kept() {
+    every_step_of(&dgm(), 1);
+}
+
+/// Every subject keeps a row.
+fn dgm() -> String {
+    STUDY.replace("id = \"integer\"", "id = \"row\"\nmethod = \"dgm\"")
+}
+
+fn every_step_of(study: &str, stages: u32) {
+    let release_north = |place: &Workplace| place.release_north(&["--ignore-extra"]).ok();
+    let reference = Workplace::with_study(study);
+    release_north(&reference);
     let one_charge = reference.spent();
     assert!(one_charge > 0);
 
-    let steps = Step::all(STAGES);
+    let steps = Step::all(stages);
     for &step in &steps {
-        let place = Workplace::new();
+        let place = Workplace::with_study(study);
         abort_at(&place, step);
 
         let position = |wanted| steps.iter().position(|&step| step == wanted).unwrap();
@@ -120,13 +142,13 @@ fn every_step_can_be_the_last() {
             assert_eq!(state, None, "{step:?}: nothing was drawn, so nothing is charged");
         }
         assert_eq!(place.spent(), if reached(Step::Spent(0)) { one_charge } else { 0 }, "{step:?}");
-        let expected = (0..STAGES).filter(|&stage| reached(Step::Stored(stage))).count();
+        let expected = (0..stages).filter(|&stage| reached(Step::Stored(stage))).count();
         assert_eq!(stored.len(), expected, "{step:?}");
         let finished = fs::read(place.path("north.release.parquet")).ok();
         assert_eq!(finished.is_some(), reached(Step::Named), "{step:?}");
 
         // Again, with the real command.
-        place.release_north(&[]).ok();
+        release_north(&place);
         assert_eq!(place.spent(), one_charge, "{step:?}: one release, one charge");
         place.run(&["verify", "north.release.parquet"]).ok();
         assert!(published(&place).starts_with(&stored), "{step:?}: stored noise was not used");
@@ -136,7 +158,7 @@ fn every_step_can_be_the_last() {
         }
 
         // And once more: the same bytes, no charge.
-        place.release_north(&[]).ok();
+        release_north(&place);
         assert!(fs::read(place.path("north.release.parquet")).unwrap() == bytes);
         assert_eq!(place.spent(), one_charge);
         let left: Vec<_> =
@@ -145,7 +167,24 @@ fn every_step_can_be_the_last() {
 
         // A file that was lost can be made again from the ledger, without the table.
         fs::remove_file(place.path("north.release.parquet")).unwrap();
-        place.release_north(&[]).ok();
+        release_north(&place);
         assert!(fs::read(place.path("north.release.parquet")).unwrap() == bytes);
     }
+}
+
+/// Enough rows that part of them is in the ledger's file when the process dies.
+#[test]
+fn rows_that_were_being_stored_are_drawn_again() {
+    const ROWS: usize = 300_000;
+    let place = Workplace::with_study(&dgm().replace("rows = 40", &format!("rows = {ROWS}")));
+    let rows: String = (0..ROWS).map(|i| format!("{},{}\n", i % 100, ["no", "yes"][i % 2])).collect();
+    place.write("north.csv", format!("age,smoker\n{rows}"));
+    let empty = fs::metadata(place.path("ledger.sqlite")).unwrap().len();
+    abort_at(&place, Step::Noised(0));
+    assert!(fs::metadata(place.path("ledger.sqlite")).unwrap().len() > empty + (1 << 20));
+    assert_eq!(session(&place), (Some(State::Spent), Vec::new()));
+    place.release_north(&[]).ok();
+    let (state, stored) = session(&place);
+    assert_eq!(state, Some(State::Published));
+    assert!(published(&place) == stored);
 }

@@ -7,7 +7,7 @@
 use std::path::{Path, PathBuf};
 
 use potluck_core::accounting::{Delta, Epsilon, Mu, MuSquared};
-use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, params};
+use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, params};
 use sha2::{Digest, Sha256};
 
 use crate::Error;
@@ -16,7 +16,7 @@ use crate::Error;
 const APPLICATION_ID: i32 = 0x706f_746c;
 const VERSION: i32 = 1;
 /// Noised integers stored together: 1 MiB.
-const CHUNK: usize = 1 << 17;
+pub const CHUNK: usize = 1 << 17;
 
 const SCHEMA: &str = "
 CREATE TABLE budget (
@@ -496,66 +496,53 @@ impl Ledger {
         self.set_state(session, &[State::Reserved, State::Spent], State::Spent, None)
     }
 
-    /// Stores the noised integers of a stage for good. A stage is stored once.
-    pub fn store_stage(&mut self, session: &Session, position: u32, noised: &[i64]) -> Result<(), Error> {
+    /// Stores the `sums` noised integers of a stage for good: all that `fill` gives, or none if it fails. A stage is
+    /// stored once.
+    pub fn store_stage(
+        &mut self,
+        session: &Session,
+        position: u32,
+        sums: usize,
+        fill: impl FnOnce(&mut StageWriter<'_>) -> Result<(), Error>,
+    ) -> Result<(), Error> {
         let path = self.path.clone();
         let failed = |error: rusqlite::Error| sqlite_error(&path, &error);
         let transaction = self.connection.transaction().map_err(failed)?;
-        let chunks = noised.chunks(CHUNK);
-        let count = chunks.len() as i64;
-        for (chunk, values) in chunks.enumerate() {
-            let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
-            let checksum = Sha256::digest(&bytes);
-            transaction
-                .execute(
-                    "INSERT INTO stage (session, position, chunk, chunks, noised, checksum) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-                    params![session.id, position, chunk as i64, count, bytes, checksum.as_slice()],
-                )
-                .map_err(failed)?;
-        }
+        let mut writer = StageWriter {
+            transaction: &transaction,
+            path: &path,
+            session: session.id,
+            position,
+            sums,
+            stored: 0,
+        };
+        fill(&mut writer)?;
+        assert_eq!(writer.stored, sums, "every sum of the stage is stored");
         transaction.commit().map_err(failed)
     }
 
-    /// The noised integers of a stage, if they were stored.
-    pub fn stored_stage(&self, session: &Session, position: u32) -> Result<Option<Vec<i64>>, Error> {
-        let expected: Option<i64> = self
+    /// The `sums` noised integers of a stage, if they were stored.
+    pub fn stored_stage(
+        &self,
+        session: &Session,
+        position: u32,
+        sums: usize,
+    ) -> Result<Option<StoredStage<'_>>, Error> {
+        let (found, least, most): (i64, Option<i64>, Option<i64>) = self
             .connection
             .query_row(
-                "SELECT chunks FROM stage WHERE session = ?1 AND position = ?2 LIMIT 1",
+                "SELECT count(*), min(chunks), max(chunks) FROM stage WHERE session = ?1 AND position = ?2",
                 params![session.id, position],
-                |row| row.get(0),
+                |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
             )
-            .optional()
             .map_err(|error| self.error(error))?;
-        let Some(expected) = expected else { return Ok(None) };
-        let mut statement = self
-            .connection
-            .prepare("SELECT noised, checksum FROM stage WHERE session = ?1 AND position = ?2 ORDER BY chunk")
-            .map_err(|error| self.error(error))?;
-        let rows = statement
-            .query_map(params![session.id, position], |row| {
-                Ok((row.get::<_, Vec<u8>>(0)?, row.get::<_, Vec<u8>>(1)?))
-            })
-            .map_err(|error| self.error(error))?;
-        let mut noised = Vec::new();
-        let mut found = 0;
-        for row in rows {
-            let (bytes, checksum) = row.map_err(|error| self.error(error))?;
-            if Sha256::digest(&bytes).as_slice() != checksum || bytes.len() % 8 != 0 {
-                return Err(self.damaged("a stored stage does not match its checksum"));
-            }
-            noised.extend(
-                bytes
-                    .chunks_exact(8)
-                    .map(|value| i64::from_le_bytes(value.try_into().expect("chunks of eight bytes"))),
-            );
-            found += 1;
+        if found == 0 {
+            return Ok(None);
         }
-        if found == expected {
-            Ok(Some(noised))
-        } else {
-            Err(self.damaged("part of a stored stage is missing"))
+        if [Some(found), least, most] != [Some(chunk_count(sums)); 3] {
+            return Err(self.damaged("part of a stored stage is missing"));
         }
+        Ok(Some(StoredStage { ledger: self, session: session.id, position, sums, read: 0 }))
     }
 
     /// Records that the release with this content is out.
@@ -570,6 +557,102 @@ impl Ledger {
     #[expect(clippy::needless_pass_by_value, reason = "reads better with map_err")]
     fn error(&self, error: rusqlite::Error) -> Error {
         sqlite_error(&self.path, &error)
+    }
+}
+
+fn chunk_count(sums: usize) -> i64 {
+    sums.div_ceil(CHUNK) as i64
+}
+
+/// Takes the noised integers of a stage, within one transaction.
+pub struct StageWriter<'a> {
+    transaction: &'a Transaction<'a>,
+    path: &'a Path,
+    session: i64,
+    position: u32,
+    sums: usize,
+    stored: usize,
+}
+
+impl StageWriter<'_> {
+    /// Stores the next [`CHUNK`] integers; the last time, what is left.
+    pub fn push(&mut self, noised: &[i64]) -> Result<(), Error> {
+        assert_eq!(noised.len(), CHUNK.min(self.sums - self.stored), "all chunks but the last are full");
+        let bytes: Vec<u8> = noised.iter().flat_map(|value| value.to_le_bytes()).collect();
+        self.transaction
+            .prepare_cached(
+                "INSERT INTO stage (session, position, chunk, chunks, noised, checksum) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+            )
+            .and_then(|mut statement| {
+                statement.execute(params![
+                    self.session,
+                    self.position,
+                    (self.stored / CHUNK) as i64,
+                    chunk_count(self.sums),
+                    bytes,
+                    Sha256::digest(&bytes).as_slice()
+                ])
+            })
+            .map_err(|error| sqlite_error(self.path, &error))?;
+        self.stored += noised.len();
+        Ok(())
+    }
+}
+
+/// The noised integers of a stage, chunk by chunk.
+pub struct StoredStage<'a> {
+    ledger: &'a Ledger,
+    session: i64,
+    position: u32,
+    sums: usize,
+    read: usize,
+}
+
+impl StoredStage<'_> {
+    /// All of them at once.
+    pub fn all(self) -> Result<Vec<i64>, Error> {
+        let mut noised = Vec::with_capacity(self.sums);
+        for chunk in self {
+            noised.extend(chunk?);
+        }
+        Ok(noised)
+    }
+
+    fn chunk(&self) -> Result<Vec<i64>, Error> {
+        let length = CHUNK.min(self.sums - self.read);
+        let chunk = |row: &rusqlite::Row<'_>| {
+            let (bytes, checksum) = (row.get_ref(0)?.as_blob()?, row.get_ref(1)?.as_blob()?);
+            let sound = bytes.len() == 8 * length && Sha256::digest(bytes).as_slice() == checksum;
+            let value = |value: &[u8]| i64::from_le_bytes(value.try_into().expect("chunks of eight bytes"));
+            Ok(sound.then(|| bytes.chunks_exact(8).map(value).collect()))
+        };
+        self.ledger
+            .connection
+            .prepare_cached(
+                "SELECT noised, checksum FROM stage WHERE session = ?1 AND position = ?2 AND chunk = ?3",
+            )
+            .and_then(|mut statement| {
+                statement.query_row(params![self.session, self.position, (self.read / CHUNK) as i64], chunk)
+            })
+            .map_err(|error| self.ledger.error(error))?
+            .ok_or_else(|| self.ledger.damaged("a stored stage does not match its checksum"))
+    }
+}
+
+impl Iterator for StoredStage<'_> {
+    type Item = Result<Vec<i64>, Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.read == self.sums {
+            return None;
+        }
+        let chunk = self.chunk();
+        // Nothing follows on a chunk that cannot be read.
+        self.read = match &chunk {
+            Ok(chunk) => self.read + chunk.len(),
+            Err(_) => self.sums,
+        };
+        Some(chunk)
     }
 }
 

@@ -207,6 +207,37 @@ impl<'a> Input<'a> {
             problem: format!("the id is the same as in row {earlier}; a table has one row for each subject"),
         })
     }
+
+    /// Validates the whole table. `progress` is told how many rows are done.
+    pub(crate) fn validate(&self, progress: &(dyn Fn(u64) + Sync)) -> Result<(), Error> {
+        let stage = self.study.first_stage(self.party.name())?;
+        let statistic = Statistic::Standardise { squares: Vec::new() };
+        self.sums(&Stage { statistic, ..stage }, progress).map(|_| ())
+    }
+
+    /// Encodes the table for a stage and hands its rows on, batch by batch in the order of the table.
+    pub(crate) fn in_order(
+        &self,
+        stage: &Stage,
+        sink: &mut dyn FnMut(&[i32]) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let rows = self.study.definition().rows();
+        let (text, batches) = self.table.batches(&self.columns[..self.party.columns().len()])?;
+        let converter = self.converter(text);
+        let mut encoded = EncodedRows::default();
+        let mut done = 0;
+        for batch in batches {
+            let batch = batch?;
+            let first = done;
+            done += batch.num_rows() as u64;
+            if done > rows {
+                return Err(self.wrong_rows("more"));
+            }
+            Sums::encode(stage, &converter.rows(first, &batch)?, &mut encoded);
+            sink(&encoded.to_rows())?;
+        }
+        if done == rows { self.check_unchanged() } else { Err(self.wrong_rows("fewer")) }
+    }
 }
 
 /// Whether the table may have columns that the study does not name.

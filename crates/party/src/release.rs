@@ -6,16 +6,18 @@
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
 
-use potluck_core::stage::Stage;
-use potluck_release::files::{Audience, Existing, PendingFile, check_writable};
+use potluck_core::stage::{Stage, Statistic};
+use potluck_release::Study;
+use potluck_release::files::{Existing, check_writable};
+use potluck_release::release::{Outline, Written};
 use potluck_release::signing::SigningKey;
-use potluck_release::{Release, Study};
 use rand_core::CryptoRng;
 
 pub use crate::pass::ExtraColumns;
 
-use crate::ledger::{Purpose, Session, State};
+use crate::ledger::{CHUNK, Purpose, Session, State, StoredStage};
 use crate::pass::Input;
+use crate::stage::{RowNoise, keeps_rows};
 use crate::{Error, Ledger, Table, entropy};
 
 /// Everything a release needs to know.
@@ -52,11 +54,12 @@ pub enum Step {
     Started,
     /// The charge is reserved.
     Reserved,
-    /// The whole table was valid, and the stage's sums are known; none of its noise has been drawn.
+    /// The whole table was valid, and the stage's sums are known, or its rows can be read; none of its noise has been
+    /// drawn.
     Summed(u32),
     /// The charge stands.
     Spent(u32),
-    /// The stage's noise was drawn and is in memory only.
+    /// The stage's noise was drawn and is not stored for good yet.
     Noised(u32),
     /// The stage's noised integers are stored.
     Stored(u32),
@@ -97,8 +100,8 @@ impl Observer for () {}
 
 /// What came of a release.
 pub struct Published {
-    /// The release.
-    pub release: Release,
+    /// What is known of the file.
+    pub release: Written,
     /// Whether its noise had been drawn before: then the table was not read, and this is the same release again.
     pub repeated: bool,
 }
@@ -138,21 +141,21 @@ pub fn release_with<R: CryptoRng>(
     observer.step(Step::Reserved);
 
     let mut input = None;
-    let mut noised = Vec::new();
+    let mut earlier = Vec::new();
     let mut repeated = true;
-    while let Some(stage) = job.study.stage(job.party, &noised)? {
-        let position = noised.len() as u32;
-        let stored = ledger.stored_stage(&session, position)?;
-        noised.push(if let Some(noised) = stored {
-            noised
-        } else {
+    loop {
+        let stage = job.study.stage(job.party, &earlier)?.ok_or(potluck_release::Error::Stages)?;
+        let position = earlier.len() as u32;
+        if ledger.stored_stage(&session, position, stage.coordinates())?.is_none() {
             repeated = false;
-            draw(job, ledger, &session, &stage, position, &mut input, observer, &seed)?
-        });
+            draw(job, ledger, &session, &stage, position, &mut input, observer, &seed)?;
+        }
+        if matches!(stage.statistic, Statistic::Mixed { .. }) {
+            let release = publish(job, ledger, &session, &stage, &earlier, observer)?;
+            return Ok(Published { release, repeated });
+        }
+        earlier.push(stored(ledger, &session, &stage, position)?.all()?);
     }
-    let release = Release::new(job.study, job.party, &noised, job.signing_key)?;
-    publish(job, ledger, &session, &release, observer)?;
-    Ok(Published { release, repeated })
 }
 
 /// Computes a stage's sums, adds noise and stores the result for good.
@@ -166,28 +169,53 @@ fn draw<'a, R: CryptoRng>(
     input: &mut Option<Input<'a>>,
     observer: &dyn Observer,
     seed: &impl Fn() -> Result<R, Error>,
-) -> Result<Vec<i64>, Error> {
+) -> Result<(), Error> {
     observer.stage(stage.name, position);
-    let sums = known_input(job, input).and_then(|input| input.sums(stage, &|done| observer.rows(done)));
-    let sums = match sums {
-        Ok(sums) => sums,
+    let interrupted = |error| Error::Interrupted { stage: position + 1, source: Box::new(error) };
+    let progress = |done| observer.rows(done);
+    let read = known_input(job, input).and_then(|input| {
+        // Rows that are kept are read again when their noise is drawn.
+        let sums = if keeps_rows(stage) {
+            input.validate(&progress)?;
+            None
+        } else {
+            Some(input.sums(stage, &progress)?)
+        };
+        Ok((input, sums))
+    });
+    let (input, sums) = match read {
+        Ok(read) => read,
         Err(error) => {
             if session.state == State::Reserved && position == 0 {
                 ledger.give_back(session)?;
                 return Err(error);
             }
-            return Err(Error::Interrupted { stage: position + 1, source: Box::new(error) });
+            return Err(interrupted(error));
         }
     };
     observer.step(Step::Summed(position));
     let mut rng = seed()?;
     ledger.spend(session)?;
     observer.step(Step::Spent(position));
-    let noised = sums.noised(stage, &mut rng);
-    observer.step(Step::Noised(position));
-    ledger.store_stage(session, position, &noised)?;
+    ledger.store_stage(session, position, stage.coordinates(), |store| {
+        if let Some(sums) = sums {
+            let noised = sums.noised(stage, &mut rng);
+            observer.step(Step::Noised(position));
+            return noised.chunks(CHUNK).try_for_each(|chunk| store.push(chunk));
+        }
+        let mut noise = RowNoise::new(stage, &mut rng);
+        let mut done = 0;
+        let mut add = |encoded: &[i32]| {
+            done += (encoded.len() / stage.encoder.width()) as u64;
+            progress(done);
+            noise.add(encoded, store)
+        };
+        input.in_order(stage, &mut add).and_then(|()| noise.finish(store)).map_err(interrupted)?;
+        observer.step(Step::Noised(position));
+        Ok(())
+    })?;
     observer.step(Step::Stored(position));
-    Ok(noised)
+    Ok(())
 }
 
 /// The input, made when it is first needed.
@@ -202,21 +230,37 @@ fn input<'a>(job: &Job<'a>) -> Result<Input<'a>, Error> {
     Input::new(job.study, job.party, job.table, job.id_column, job.extra_columns, job.threads, &job.tmp)
 }
 
+/// A stage that was stored.
+fn stored<'a>(
+    ledger: &'a Ledger,
+    session: &Session,
+    stage: &Stage,
+    position: u32,
+) -> Result<StoredStage<'a>, Error> {
+    ledger.stored_stage(session, position, stage.coordinates())?.ok_or_else(|| Error::LedgerDamaged {
+        path: ledger.path().to_owned(),
+        detail: "the stage just stored is not there".to_owned(),
+    })
+}
+
+/// Writes the file from the stored rows and gives it its name.
 fn publish(
     job: &Job<'_>,
     ledger: &mut Ledger,
     session: &Session,
-    release: &Release,
+    stage: &Stage,
+    earlier: &[Vec<i64>],
     observer: &dyn Observer,
-) -> Result<(), Error> {
-    let bytes = release.to_bytes();
-    if !std::fs::read(job.out).is_ok_and(|present| present == bytes) {
-        let pending = PendingFile::write(job.out, &bytes, job.existing, Audience::Public)?;
+) -> Result<Written, Error> {
+    let outline = Outline::new(job.study, job.party, earlier, job.signing_key)?;
+    let mixed = || stored(ledger, session, stage, earlier.len() as u32);
+    let (pending, written) = outline.write(job.out, job.existing, mixed)?;
+    if let Some(pending) = pending {
         observer.step(Step::Written);
         pending.publish()?;
     }
     observer.step(Step::Named);
-    ledger.publish(session, release.content_hash())?;
+    ledger.publish(session, &written.content_hash)?;
     observer.step(Step::Published);
-    Ok(())
+    Ok(written)
 }

@@ -1,11 +1,20 @@
 //! Exact sums of a stage, before and after noise.
 
 use potluck_core::encoding::{EncodedRows, Values};
-use potluck_core::stage::Stage;
+use potluck_core::mixing::Mixing;
+use potluck_core::noise::{Sigma, add_noise};
+use potluck_core::stage::{Stage, Statistic};
 use rand_core::CryptoRng;
 use zeroize::Zeroize;
 
+use crate::Error;
+use crate::ledger::{CHUNK, StageWriter};
 use crate::rows::Rows;
+
+/// Whether the stage keeps a row for every subject: too many to hold, so they pass through in blocks.
+pub(crate) fn keeps_rows(stage: &Stage) -> bool {
+    matches!(stage.statistic, Statistic::Mixed { mixing: Mixing::Identity, .. })
+}
 
 /// Exact integer sums before noise. No `Debug`; wiped when dropped.
 pub(crate) struct Sums(Vec<i64>);
@@ -51,5 +60,54 @@ impl Sums {
 impl Drop for Sums {
     fn drop(&mut self) {
         self.0.zeroize();
+    }
+}
+
+/// Noise for a stage that keeps every row: rows go in, noised rows go to the ledger, a chunk at a time. Chunks do not
+/// depend on how the rows come, so neither does the noise. No `Debug`; wiped when dropped.
+pub(crate) struct RowNoise<'a, R> {
+    chunk: Vec<i64>,
+    sigma: Sigma,
+    limit: i64,
+    rng: &'a mut R,
+}
+
+impl<'a, R: CryptoRng> RowNoise<'a, R> {
+    pub(crate) fn new(stage: &Stage, rng: &'a mut R) -> Self {
+        let &[(_, sigma)] = stage.noise.as_slice() else { unreachable!("all rows have the same noise") };
+        Self { chunk: Vec::with_capacity(CHUNK), sigma, limit: stage.sum_limit(), rng }
+    }
+
+    /// Takes encoded rows.
+    pub(crate) fn add(&mut self, mut encoded: &[i32], store: &mut StageWriter<'_>) -> Result<(), Error> {
+        while !encoded.is_empty() {
+            let (now, later) = encoded.split_at(encoded.len().min(CHUNK - self.chunk.len()));
+            self.chunk.extend(now.iter().map(|&q| i64::from(q)));
+            encoded = later;
+            if self.chunk.len() == CHUNK {
+                self.store(store)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Stores what is left.
+    pub(crate) fn finish(mut self, store: &mut StageWriter<'_>) -> Result<(), Error> {
+        if self.chunk.is_empty() { Ok(()) } else { self.store(store) }
+    }
+
+    /// # Privacy
+    /// Every row has noise of its own; this is the Gaussian mechanism of docs/PRIVACY.md#noise, a chunk at a time.
+    fn store(&mut self, store: &mut StageWriter<'_>) -> Result<(), Error> {
+        add_noise(&mut self.chunk, self.sigma, self.limit, self.rng);
+        store.push(&self.chunk)?;
+        self.chunk.clear();
+        Ok(())
+    }
+}
+
+impl<R> Drop for RowNoise<'_, R> {
+    fn drop(&mut self) {
+        self.chunk.zeroize();
     }
 }

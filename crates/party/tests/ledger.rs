@@ -4,8 +4,9 @@
 use std::fs;
 
 use potluck_core::accounting::{Delta, Epsilon, Mu, MuSquared};
-use potluck_party::ledger::{Purpose, State};
+use potluck_party::ledger::{CHUNK, Purpose, Session, State, StoredStage};
 use potluck_party::{Error, Ledger};
+use rusqlite::Connection;
 
 fn epsilon(value: f64) -> Epsilon {
     Epsilon::new(value).unwrap()
@@ -17,6 +18,17 @@ fn delta() -> Delta {
 
 fn purpose(study_id: &str, mu: Mu) -> Purpose<'_> {
     Purpose { study_id, study_name: "study", party: "north", mu }
+}
+
+fn store(ledger: &mut Ledger, session: &Session, noised: &[i64]) -> Result<(), Error> {
+    ledger.store_stage(session, 0, noised.len(), |store| {
+        noised.chunks(CHUNK).try_for_each(|chunk| store.push(chunk))
+    })
+}
+
+/// The first stage of a session, if it is stored and has so many sums.
+fn stored(ledger: &Ledger, session: &Session, sums: usize) -> Result<Option<Vec<i64>>, Error> {
+    ledger.stored_stage(session, 0, sums)?.map(StoredStage::all).transpose()
 }
 
 #[test]
@@ -61,9 +73,9 @@ fn sessions_move_forward_only() {
     ledger.spend(&session).unwrap();
     assert!(ledger.give_back(&session).is_err(), "what is spent cannot be given back");
     let noised: Vec<i64> = (0..300_000).map(|i| i * i - 5).collect();
-    assert_eq!(ledger.stored_stage(&session, 0).unwrap(), None);
-    ledger.store_stage(&session, 0, &noised).unwrap();
-    assert!(ledger.store_stage(&session, 0, &noised).is_err(), "a stage is stored once");
+    assert_eq!(stored(&ledger, &session, noised.len()).unwrap(), None);
+    store(&mut ledger, &session, &noised).unwrap();
+    assert!(store(&mut ledger, &session, &noised).is_err(), "a stage is stored once");
     ledger.publish(&session, "hash").unwrap();
 
     // Everything is there after opening it again; a reservation that nobody holds is given back.
@@ -72,7 +84,7 @@ fn sessions_move_forward_only() {
     let ledger = Ledger::open(&path).unwrap();
     let session = ledger.session("people", "a", "north").unwrap().unwrap();
     assert_eq!((session.state, session.content_hash.as_deref()), (State::Published, Some("hash")));
-    assert!(ledger.stored_stage(&session, 0).unwrap() == Some(noised));
+    assert!(stored(&ledger, &session, noised.len()).unwrap() == Some(noised));
     assert!(ledger.session("people", "abandoned", "north").unwrap().is_none());
     assert_eq!(ledger.budget("people").unwrap().unwrap().spent, mu.squared());
 }
@@ -101,7 +113,7 @@ fn changed_bytes_are_refused_or_change_nothing() {
     ledger.set_budget("people", epsilon(1.0), delta()).unwrap();
     let session = ledger.reserve("people", purpose("a", Mu::from_numerator(1000).unwrap())).unwrap();
     ledger.spend(&session).unwrap();
-    ledger.store_stage(&session, 0, &(0..3000).map(|i| i * 0x0102_0304).collect::<Vec<i64>>()).unwrap();
+    store(&mut ledger, &session, &(0..3000).map(|i| i * 0x0102_0304).collect::<Vec<i64>>()).unwrap();
     drop(ledger);
     let bytes = fs::read(&path).unwrap();
     // Somewhere in the middle of the stored stage.
@@ -111,7 +123,57 @@ fn changed_bytes_are_refused_or_change_nothing() {
     fs::write(&path, changed).unwrap();
     let ledger = Ledger::open(&path).unwrap();
     let session = ledger.session("people", "a", "north").unwrap().unwrap();
-    assert!(matches!(ledger.stored_stage(&session, 0), Err(Error::LedgerDamaged { .. })));
+    assert!(matches!(stored(&ledger, &session, 3000), Err(Error::LedgerDamaged { .. })));
+}
+
+/// More than the database keeps in memory, so that some of it is in the file when storing fails.
+#[test]
+fn a_stage_is_stored_as_a_whole_or_not_at_all() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("ledger.sqlite");
+    let mut ledger = Ledger::open_or_create(&path).unwrap();
+    ledger.set_budget("people", epsilon(1.0), delta()).unwrap();
+    let session = ledger.reserve("people", purpose("a", Mu::from_numerator(1000).unwrap())).unwrap();
+    ledger.spend(&session).unwrap();
+    let sums = 8 * CHUNK + 5;
+    let failed = ledger.store_stage(&session, 0, sums, |store| {
+        (0..7).try_for_each(|value| store.push(&vec![value; CHUNK]))?;
+        assert!(fs::metadata(&path).unwrap().len() > 1 << 22, "part of it is in the file");
+        Err(Error::NoBudget("no".to_owned()))
+    });
+    assert!(matches!(failed, Err(Error::NoBudget(_))));
+    drop(ledger);
+    let mut ledger = Ledger::open(&path).unwrap();
+    assert_eq!(stored(&ledger, &session, sums).unwrap(), None);
+
+    let noised: Vec<i64> = (0..sums as i64).collect();
+    store(&mut ledger, &session, &noised).unwrap();
+    assert!(stored(&ledger, &session, sums).unwrap() == Some(noised));
+}
+
+#[test]
+fn parts_of_a_stage_that_are_missing_are_noticed() {
+    let damages = [
+        "DELETE FROM stage WHERE chunk = 1",
+        "DELETE FROM stage WHERE chunk = 3",
+        "DELETE FROM stage WHERE chunk > 0; UPDATE stage SET chunks = 1",
+        "UPDATE stage SET chunk = 9 WHERE chunk = 1",
+        "UPDATE stage SET noised = x'0000000000000000', checksum = x'af5570f5a1810b7af78caf4bc70a660f0df51e42baf91d4de5b2328de0e83dfc' WHERE chunk = 3",
+    ];
+    for damage in damages {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("ledger.sqlite");
+        let mut ledger = Ledger::open_or_create(&path).unwrap();
+        ledger.set_budget("people", epsilon(1.0), delta()).unwrap();
+        let session = ledger.reserve("people", purpose("a", Mu::from_numerator(1000).unwrap())).unwrap();
+        ledger.spend(&session).unwrap();
+        let sums = 3 * CHUNK + 2;
+        store(&mut ledger, &session, &vec![0; sums]).unwrap();
+        drop(ledger);
+        Connection::open(&path).unwrap().execute_batch(damage).unwrap();
+        let ledger = Ledger::open(&path).unwrap();
+        assert!(matches!(stored(&ledger, &session, sums), Err(Error::LedgerDamaged { .. })), "{damage}");
+    }
 }
 
 /// A digit of a charge or of a total that changes on the disk must not open the budget again.

@@ -1,9 +1,10 @@
 //! Named columns of f64 with a JSON manifest, as ordinary Parquet.
 //!
-//! Any Parquet reader can open the file; the manifest is the value of the metadata key `potluck`.
+//! Any Parquet reader can open the file; the manifest is the value of the metadata key `potluck`. A file is written
+//! row by row, in memory that does not grow with the rows; reading holds the columns.
 
 use std::fs::File;
-use std::io::Read;
+use std::io::{self, Read, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
@@ -11,7 +12,7 @@ use std::sync::Arc;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Float64Type;
 use arrow_array::{Array, ArrayRef, Float64Array, RecordBatch};
-use arrow_schema::{DataType, Field, Schema};
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use parquet::arrow::arrow_writer::ArrowWriterOptions;
@@ -25,6 +26,9 @@ use sha2::{Digest, Sha256};
 use crate::{Error, canonical};
 
 const METADATA_KEY: &str = "potluck";
+/// Values in a row group, 8 MiB, unless its rows would be too few.
+const GROUP_VALUES: usize = 1 << 20;
+const LEAST_GROUP_ROWS: usize = 1 << 10;
 
 /// Columns of equal length, each with a name.
 #[derive(Clone, Debug, PartialEq)]
@@ -70,48 +74,25 @@ impl Columns {
         Some(Self::new(names.to_vec(), values.collect::<Option<_>>()?))
     }
 
-    /// SHA-256 over the logical content: length and text of the canonical manifest, then each column as
-    /// little-endian f64.
-    pub(crate) fn content_hash(&self, manifest: &Value) -> [u8; 32] {
-        let manifest = canonical::json(manifest);
-        let mut hash = Sha256::new();
-        hash.update((manifest.len() as u64).to_le_bytes());
-        hash.update(&manifest);
-        for column in &self.values {
-            for value in column {
-                hash.update(value.to_le_bytes());
-            }
-        }
-        hash.finalize().into()
+    /// SHA-256 of each column.
+    pub(crate) fn hashes(&self) -> Vec<Sha256> {
+        let hash = |column: &Vec<f64>| {
+            let mut hash = Sha256::new();
+            add_values(&mut hash, column);
+            hash
+        };
+        self.values.iter().map(hash).collect()
     }
 
-    /// The Parquet file as bytes; the same content always gives the same bytes.
-    pub(crate) fn to_parquet(&self, manifest: &Value) -> Vec<u8> {
-        let fields: Vec<_> =
-            self.names.iter().map(|name| Field::new(name, DataType::Float64, false)).collect();
-        let schema = Arc::new(Schema::new(fields));
-        let arrays: Vec<ArrayRef> = self
-            .values
-            .iter()
-            .map(|column| Arc::new(Float64Array::from_iter_values(column.iter().copied())) as ArrayRef)
-            .collect();
-        let batch = RecordBatch::try_new(Arc::clone(&schema), arrays)
-            .expect("columns have equal length and type f64");
-        let text = String::from_utf8(canonical::json(manifest)).expect("JSON is UTF-8");
-        let properties = WriterProperties::builder()
-            .set_created_by(crate::SOFTWARE.to_owned())
-            .set_key_value_metadata(Some(vec![KeyValue::new(METADATA_KEY.to_owned(), text)]))
-            .set_compression(Compression::ZSTD(ZstdLevel::default()))
-            .set_dictionary_enabled(false)
-            .set_encoding(Encoding::BYTE_STREAM_SPLIT)
-            .set_statistics_enabled(EnabledStatistics::None)
-            .build();
-        // Without Arrow's own schema beside ours, readers that know Arrow still see our key.
-        let options = ArrowWriterOptions::new().with_properties(properties).with_skip_arrow_metadata(true);
-        let mut writer = ArrowWriter::try_new_with_options(Vec::new(), schema, options)
-            .expect("a schema of f64 columns can be written");
-        writer.write(&batch).expect("writing to memory does not fail");
-        writer.into_inner().expect("writing to memory does not fail")
+    /// Writes the Parquet file; the same content always gives the same bytes.
+    pub(crate) fn write(&self, sink: impl Write + Send, manifest: &Value) -> io::Result<()> {
+        let mut writer = ColumnsWriter::new(sink, &self.names)?;
+        for row in 0..self.rows() {
+            for column in &self.values {
+                writer.push(column[row])?;
+            }
+        }
+        writer.close(|_| manifest.clone())
     }
 
     /// Reads columns and manifest of a file whose manifest says it is a `kind`.
@@ -166,6 +147,114 @@ impl Columns {
         catch_unwind(AssertUnwindSafe(read))
             .unwrap_or_else(|_| Err(Error::tampered(path, "the Parquet file is damaged")))?;
         Ok((Self::new(names, values), manifest))
+    }
+}
+
+/// SHA-256 over the logical content: length and text of the canonical manifest, then the SHA-256 of each column as
+/// little-endian f64.
+pub(crate) fn content_hash(manifest: &Value, columns: Vec<Sha256>) -> [u8; 32] {
+    let manifest = canonical::json(manifest);
+    let mut hash = Sha256::new();
+    hash.update((manifest.len() as u64).to_le_bytes());
+    hash.update(&manifest);
+    for column in columns {
+        hash.update(column.finalize());
+    }
+    hash.finalize().into()
+}
+
+/// Hashes values as little-endian f64.
+fn add_values(hash: &mut Sha256, values: &[f64]) {
+    const VALUES: usize = 512;
+    let mut bytes = [0; 8 * VALUES];
+    for values in values.chunks(VALUES) {
+        for (place, value) in bytes.chunks_exact_mut(8).zip(values) {
+            place.copy_from_slice(&value.to_le_bytes());
+        }
+        hash.update(&bytes[..8 * values.len()]);
+    }
+}
+
+/// Writes columns row by row and hashes them. It holds one row group, whose size depends on the number of columns
+/// alone, so the same content always gives the same bytes.
+pub(crate) struct ColumnsWriter<W: Write + Send> {
+    parquet: ArrowWriter<W>,
+    schema: SchemaRef,
+    /// The values of the row group that is being filled, column by column.
+    group: Vec<Vec<f64>>,
+    group_rows: usize,
+    /// The column of the next value.
+    column: usize,
+    hashes: Vec<Sha256>,
+}
+
+impl<W: Write + Send> ColumnsWriter<W> {
+    pub(crate) fn new(sink: W, names: &[String]) -> io::Result<Self> {
+        let fields: Vec<_> = names.iter().map(|name| Field::new(name, DataType::Float64, false)).collect();
+        let schema = Arc::new(Schema::new(fields));
+        let properties = WriterProperties::builder()
+            .set_created_by(crate::SOFTWARE.to_owned())
+            .set_compression(Compression::ZSTD(ZstdLevel::default()))
+            .set_dictionary_enabled(false)
+            .set_encoding(Encoding::BYTE_STREAM_SPLIT)
+            .set_statistics_enabled(EnabledStatistics::None)
+            .set_max_row_group_row_count(None)
+            .build();
+        // Without Arrow's own schema beside ours, readers that know Arrow still see our key.
+        let options = ArrowWriterOptions::new().with_properties(properties).with_skip_arrow_metadata(true);
+        Ok(Self {
+            parquet: ArrowWriter::try_new_with_options(sink, Arc::clone(&schema), options)
+                .map_err(sink_error)?,
+            schema,
+            group: vec![Vec::new(); names.len()],
+            group_rows: (GROUP_VALUES / names.len().max(1)).max(LEAST_GROUP_ROWS),
+            column: 0,
+            hashes: vec![Sha256::new(); names.len()],
+        })
+    }
+
+    /// Adds the next value of a row, or the first one of the next row.
+    pub(crate) fn push(&mut self, value: f64) -> io::Result<()> {
+        self.group[self.column].push(value);
+        self.column += 1;
+        if self.column == self.group.len() {
+            self.column = 0;
+            if self.group[0].len() == self.group_rows {
+                self.flush()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes what is left and the manifest, which may depend on the hashes of the columns.
+    pub(crate) fn close(mut self, manifest: impl FnOnce(Vec<Sha256>) -> Value) -> io::Result<()> {
+        assert_eq!(self.column, 0, "rows are whole");
+        self.flush()?;
+        let manifest = manifest(std::mem::take(&mut self.hashes));
+        let text = String::from_utf8(canonical::json(&manifest)).expect("JSON is UTF-8");
+        self.parquet.append_key_value_metadata(KeyValue::new(METADATA_KEY.to_owned(), text));
+        self.parquet.close().map(|_| ()).map_err(sink_error)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        for (hash, column) in self.hashes.iter_mut().zip(&self.group) {
+            add_values(hash, column);
+        }
+        let columns = self.group.iter_mut().map(std::mem::take);
+        let arrays = columns.map(|column| Arc::new(Float64Array::from(column)) as ArrayRef).collect();
+        let batch = RecordBatch::try_new(Arc::clone(&self.schema), arrays)
+            .expect("columns have equal length and type f64");
+        self.parquet.write(&batch).and_then(|()| self.parquet.flush()).map_err(sink_error)
+    }
+}
+
+/// What the sink said, if it was the sink.
+fn sink_error(error: ParquetError) -> io::Error {
+    match error {
+        ParquetError::External(source) => {
+            source.downcast::<io::Error>().map_or_else(io::Error::other, |error| *error)
+        }
+        other => io::Error::other(other),
     }
 }
 

@@ -1,12 +1,13 @@
 //! The public dataset: the releases of a study laid side by side.
 
+use std::fs::File;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::columns::Columns;
-use crate::files::{Audience, Existing, write_file};
+use crate::columns::{Columns, content_hash};
+use crate::files::{Audience, Existing, PendingFile};
 use crate::release::{Release, ReleaseRecord, manifest, split_manifest};
 use crate::signing::PublicKey;
 use crate::study::Study;
@@ -91,7 +92,7 @@ impl PublicDataset {
             software: SOFTWARE.to_owned(),
             content_hash: String::new(),
         };
-        record.content_hash = hex::encode(columns.content_hash(&record.manifest(study, false)));
+        record.content_hash = hex::encode(content_hash(&record.manifest(study, false), columns.hashes()));
         let signers = chosen.iter().map(|release| release.signer().cloned()).collect();
         Ok(Self { study: study.clone(), record, columns, signers })
     }
@@ -118,7 +119,8 @@ impl PublicDataset {
         if columns.names() != names || names.is_empty() {
             return Err(Error::tampered(path, "its columns are not those of its releases"));
         }
-        if hex::encode(columns.content_hash(&record.manifest(&study, false))) != record.content_hash {
+        if hex::encode(content_hash(&record.manifest(&study, false), columns.hashes())) != record.content_hash
+        {
             return Err(Error::tampered(path, "the content does not match its hash"));
         }
         Ok(Self { study, record, columns, signers })
@@ -126,8 +128,11 @@ impl PublicDataset {
 
     /// Writes the file.
     pub fn write(&self, path: &Path, existing: Existing) -> Result<(), Error> {
-        let bytes = self.columns.to_parquet(&self.record.manifest(&self.study, true));
-        write_file(path, &bytes, existing, Audience::Public)
+        let manifest = self.record.manifest(&self.study, true);
+        let write =
+            |file: &mut File| self.columns.write(file, &manifest).map_err(|error| Error::write(path, error));
+        let (pending, ()) = PendingFile::fill(path, existing, Audience::Public, write)?;
+        pending.publish()
     }
 
     /// The study it belongs to.

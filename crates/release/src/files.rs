@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 
 use crate::Error;
@@ -37,13 +37,33 @@ pub struct PendingFile {
 impl PendingFile {
     /// Writes and syncs the bytes under the temporary name.
     pub fn write(path: &Path, bytes: &[u8], existing: Existing, audience: Audience) -> Result<Self, Error> {
+        let write = |file: &mut File| file.write_all(bytes).map_err(|error| Error::write(path, error));
+        Self::fill(path, existing, audience, write).map(|(pending, ())| pending)
+    }
+
+    /// Writes and syncs what `fill` gives under the temporary name; nothing stays if it fails.
+    pub fn fill<T, E: From<Error>>(
+        path: &Path,
+        existing: Existing,
+        audience: Audience,
+        fill: impl FnOnce(&mut File) -> Result<T, E>,
+    ) -> Result<(Self, T), E> {
         check_writable(path, existing)?;
         let pending = Self::new(path);
-        pending.fill(bytes, audience).map_err(|error| {
-            pending.discard();
-            Error::write(path, error)
-        })?;
-        Ok(pending)
+        let filled = pending.create(audience).map_err(|error| Error::write(path, error).into()).and_then(
+            |mut file| {
+                let value = fill(&mut file)?;
+                file.sync_all().map_err(|error| Error::write(path, error))?;
+                Ok(value)
+            },
+        );
+        match filled {
+            Ok(value) => Ok((pending, value)),
+            Err(error) => {
+                pending.discard();
+                Err(error)
+            }
+        }
     }
 
     fn new(path: &Path) -> Self {
@@ -53,7 +73,7 @@ impl PendingFile {
         Self { temporary: path.with_file_name(name), path: path.to_owned() }
     }
 
-    fn fill(&self, bytes: &[u8], audience: Audience) -> io::Result<()> {
+    fn create(&self, audience: Audience) -> io::Result<File> {
         self.discard();
         let mut options = OpenOptions::new();
         options.write(true).create_new(true);
@@ -64,9 +84,7 @@ impl PendingFile {
         }
         #[cfg(not(unix))]
         let _ = audience;
-        let mut file = options.open(&self.temporary)?;
-        file.write_all(bytes)?;
-        file.sync_all()
+        options.open(&self.temporary)
     }
 
     fn discard(&self) {
@@ -81,7 +99,7 @@ impl PendingFile {
     }
 }
 
-/// Refuses early, before anything is computed or charged, what [`PendingFile::write`] would refuse later.
+/// Refuses early, before anything is computed or charged, what [`PendingFile::fill`] would refuse later.
 pub fn check_writable(path: &Path, existing: Existing) -> Result<(), Error> {
     if path.file_name().is_none() || path.is_dir() {
         return Err(Error::write(path, io::Error::new(io::ErrorKind::InvalidInput, "it is a folder")));
@@ -95,14 +113,53 @@ pub fn check_writable(path: &Path, existing: Existing) -> Result<(), Error> {
         return Err(Error::write(path, missing));
     }
     let trial = PendingFile::new(path);
-    let tried = trial.fill(&[], Audience::Owner).map_err(|error| Error::write(path, error));
+    let tried = trial.create(Audience::Owner).map_err(|error| Error::write(path, error));
     trial.discard();
-    tried
+    tried.map(|_| ())
 }
 
 /// Writes a whole file: complete on disk first, then under its name.
 pub fn write_file(path: &Path, bytes: &[u8], existing: Existing, audience: Audience) -> Result<(), Error> {
     PendingFile::write(path, bytes, existing, audience)?.publish()
+}
+
+/// What `fill` gives, if the file is there and holds just the bytes that `fill` writes.
+pub(crate) fn holding<T, E>(
+    path: &Path,
+    fill: impl FnOnce(&mut Comparison) -> Result<T, E>,
+) -> Result<Option<T>, E> {
+    let Ok(present) = File::open(path) else { return Ok(None) };
+    let mut comparison = Comparison { present: BufReader::new(present), differs: false };
+    let filled = fill(&mut comparison);
+    if comparison.differs {
+        // An error is how the comparison ended.
+        return Ok(None);
+    }
+    let value = filled?;
+    Ok(comparison.present.fill_buf().is_ok_and(<[u8]>::is_empty).then_some(value))
+}
+
+/// Compares what is written with a file, and fails at the first difference.
+pub(crate) struct Comparison {
+    present: BufReader<File>,
+    differs: bool,
+}
+
+impl Write for Comparison {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let present = self.present.fill_buf().unwrap_or_default();
+        let length = present.len().min(bytes.len());
+        self.differs |= present[..length] != bytes[..length] || (present.is_empty() && !bytes.is_empty());
+        if self.differs {
+            return Err(io::Error::other("the file holds something else"));
+        }
+        self.present.consume(length);
+        Ok(length)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 fn folder(path: &Path) -> &Path {
@@ -143,6 +200,37 @@ mod tests {
         let _abandoned = PendingFile::write(&path, b"half", Existing::Keep, Audience::Public).unwrap();
         write_file(&path, b"whole", Existing::Keep, Audience::Public).unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"whole");
+    }
+
+    #[test]
+    fn a_file_that_could_not_be_filled_leaves_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a");
+        let fill = |file: &mut File| -> Result<(), Error> {
+            file.write_all(b"half").unwrap();
+            Err(Error::NotSealed)
+        };
+        assert!(PendingFile::fill(&path, Existing::Keep, Audience::Public, fill).is_err());
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_file_is_compared_with_what_would_be_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a");
+        let long = vec![7; 100_000];
+        let holds = |bytes: &[u8]| holding(&path, |sink| sink.write_all(bytes)).unwrap().is_some();
+        assert!(!holds(b""), "there is no file");
+        fs::write(&path, &long).unwrap();
+        assert!(holds(&long));
+        assert!(!holds(&long[1..]) && !holds(&[long.as_slice(), b"x"].concat()) && !holds(b""));
+        let mut changed = long;
+        changed[99_999] = 8;
+        assert!(!holds(&changed));
+        fs::write(&path, b"").unwrap();
+        assert!(holds(b"") && !holds(b"x"));
+        let failed = holding(&path, |_| Err::<(), _>(Error::NotSealed));
+        assert!(matches!(failed, Err(Error::NotSealed)));
     }
 
     #[cfg(unix)]

@@ -1,5 +1,6 @@
 //! A release: what one party publishes, once, under a study.
 
+use std::io::Write;
 use std::path::Path;
 
 use potluck_core::encoding::{Ball, Scaling};
@@ -7,9 +8,10 @@ use potluck_core::noise::Sigma;
 use potluck_core::stage::{Stage, Statistic};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use sha2::Sha256;
 
-use crate::columns::Columns;
-use crate::files::{Audience, Existing, write_file};
+use crate::columns::{Columns, ColumnsWriter, content_hash};
+use crate::files::{Audience, Existing, PendingFile, holding};
 use crate::signing::{PublicKey, Signature, SigningKey};
 use crate::statement;
 use crate::study::Study;
@@ -182,7 +184,7 @@ impl ReleaseRecord {
         if !columns.values().iter().flatten().all(|&value| on_grid(value, &mixed)) {
             return Err(Error::tampered(path, "a value is not a whole number of noise units"));
         }
-        let hash = columns.content_hash(&self.manifest(study, false));
+        let hash = content_hash(&self.manifest(study, false), columns.hashes());
         if hex::encode(hash) != self.content_hash {
             return Err(Error::tampered(path, "the content does not match its hash"));
         }
@@ -202,6 +204,100 @@ fn on_grid(value: f64, mixed: &Stage) -> bool {
     sum.abs() <= mixed.sum_limit() as f64 && (sum / mixed.scale()).to_bits() == value.to_bits()
 }
 
+/// A release but for its mixed rows: all that its file says of how they come about.
+pub struct Outline<'a> {
+    study: &'a Study,
+    /// Without hash and signature.
+    record: ReleaseRecord,
+    mixed: Stage,
+    signing_key: Option<&'a SigningKey>,
+}
+
+/// What is known of a release that was written.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Written {
+    /// SHA-256 over the logical content, in hexadecimal.
+    pub content_hash: String,
+    /// Whose signature it carries, if it is signed.
+    pub signer: Option<PublicKey>,
+}
+
+impl<'a> Outline<'a> {
+    /// The release of `party` that follows from the noised sums of the stages before the mixed rows.
+    pub fn new(
+        study: &'a Study,
+        party: &str,
+        earlier: &[Vec<i64>],
+        signing_key: Option<&'a SigningKey>,
+    ) -> Result<Self, Error> {
+        let (record, mixed) = ReleaseRecord::expected(study, party, earlier)?;
+        Ok(Self { study, record, mixed, signing_key })
+    }
+
+    /// Writes the release under its temporary name; nothing is pending if the file is there already, byte for byte.
+    ///
+    /// `mixed` gives the noised sums of the mixed rows, row by row, in pieces of any length. It is called again where
+    /// a file is there but differs. One row group is in memory at a time, and the same sums give the same bytes.
+    pub fn write<E: From<Error>, I: Iterator<Item = Result<Vec<i64>, E>>>(
+        &self,
+        path: &Path,
+        existing: Existing,
+        mixed: impl Fn() -> Result<I, E>,
+    ) -> Result<(Option<PendingFile>, Written), E> {
+        if let Some(written) = holding(path, |file| self.write_to(file, path, mixed()?))? {
+            return Ok((None, written));
+        }
+        let write = |file: &mut _| self.write_to(file, path, mixed()?);
+        let (pending, written) = PendingFile::fill(path, existing, Audience::Public, write)?;
+        Ok((Some(pending), written))
+    }
+
+    fn write_to<E: From<Error>>(
+        &self,
+        sink: impl Write + Send,
+        path: &Path,
+        mixed: impl Iterator<Item = Result<Vec<i64>, E>>,
+    ) -> Result<Written, E> {
+        let failed = |error| Error::write(path, error);
+        let mut writer = ColumnsWriter::new(sink, &self.record.columns).map_err(failed)?;
+        let mut count = 0;
+        for sums in mixed {
+            let sums = sums?;
+            count += sums.len();
+            for sum in sums {
+                writer.push(self.value(sum)).map_err(failed)?;
+            }
+        }
+        self.check_count(count);
+        let mut written = None;
+        let manifest = |hashes| {
+            let (record, signer) = self.seal(hashes);
+            let manifest = record.manifest(self.study, true);
+            written = Some(Written { content_hash: record.content_hash, signer });
+            manifest
+        };
+        writer.close(manifest).map_err(failed)?;
+        Ok(written.expect("a file that is closed has a manifest"))
+    }
+
+    fn value(&self, sum: i64) -> f64 {
+        sum as f64 / self.mixed.scale()
+    }
+
+    fn check_count(&self, count: usize) {
+        assert_eq!(count, self.mixed.coordinates(), "one noised sum a row and column");
+    }
+
+    /// The record with hash and signature.
+    fn seal(&self, columns: Vec<Sha256>) -> (ReleaseRecord, Option<PublicKey>) {
+        let hash = content_hash(&self.record.manifest(self.study, false), columns);
+        let mut record = self.record.clone();
+        record.content_hash = hex::encode(hash);
+        record.signature = self.signing_key.map(|key| key.sign(&hash));
+        (record, self.signing_key.map(SigningKey::public))
+    }
+}
+
 /// What one party publishes: its mixed, noised columns, and how they came about. Verified.
 #[derive(Clone, Debug)]
 pub struct Release {
@@ -212,8 +308,7 @@ pub struct Release {
 }
 
 impl Release {
-    /// Puts together the release of `party` from the noised sums of all its stages (those of the mixed rows row by
-    /// row).
+    /// The release of `party` in memory, from the noised sums of all its stages (those of the mixed rows row by row).
     pub fn new(
         study: &Study,
         party: &str,
@@ -221,16 +316,13 @@ impl Release {
         signing_key: Option<&SigningKey>,
     ) -> Result<Self, Error> {
         let (noised, earlier) = noised.split_last().ok_or(Error::Stages)?;
-        let (mut record, mixed) = ReleaseRecord::expected(study, party, earlier)?;
-        assert_eq!(noised.len(), mixed.coordinates(), "one noised sum a row and column");
-        let width = record.columns.len();
-        let column =
-            |j: usize| noised.iter().skip(j).step_by(width).map(|&sum| sum as f64 / mixed.scale()).collect();
-        let columns = Columns::new(record.columns.clone(), (0..width).map(column).collect());
-        let hash = columns.content_hash(&record.manifest(study, false));
-        record.content_hash = hex::encode(hash);
-        record.signature = signing_key.map(|key| key.sign(&hash));
-        let signer = signing_key.map(SigningKey::public);
+        let outline = Outline::new(study, party, earlier, signing_key)?;
+        outline.check_count(noised.len());
+        let names = outline.record.columns.clone();
+        let width = names.len();
+        let column = |j| noised.iter().skip(j).step_by(width).map(|&sum| outline.value(sum)).collect();
+        let columns = Columns::new(names, (0..width).map(column).collect());
+        let (record, signer) = outline.seal(columns.hashes());
         Ok(Self { study: study.clone(), record, columns, signer })
     }
 
@@ -240,16 +332,6 @@ impl Release {
         let (study, record): (Study, ReleaseRecord) = split_manifest(&mut manifest, path)?;
         let signer = record.verify(&study, &columns, path)?;
         Ok(Self { study, record, columns, signer })
-    }
-
-    /// The file as bytes; the same release always gives the same bytes.
-    pub fn to_bytes(&self) -> Vec<u8> {
-        self.columns.to_parquet(&self.record.manifest(&self.study, true))
-    }
-
-    /// Writes the file.
-    pub fn write(&self, path: &Path, existing: Existing) -> Result<(), Error> {
-        write_file(path, &self.to_bytes(), existing, Audience::Public)
     }
 
     /// The study it belongs to.
@@ -351,6 +433,18 @@ mod tests {
         Release::new(&study(), party, &[vec![5, -7, 100_000, 3]], Some(&key())).unwrap()
     }
 
+    /// The file with these columns and this manifest.
+    fn bytes(columns: &Columns, manifest: &Value) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        columns.write(&mut bytes, manifest).unwrap();
+        bytes
+    }
+
+    /// The file of a release.
+    fn file(release: &Release) -> Vec<u8> {
+        bytes(&release.columns, &release.record.manifest(&release.study, true))
+    }
+
     /// Reads bytes back as a file.
     fn read<T>(bytes: &[u8], read: impl Fn(&Path) -> Result<T, Error>) -> Result<T, Error> {
         let folder = tempfile::tempdir().unwrap();
@@ -368,11 +462,66 @@ mod tests {
     #[test]
     fn a_release_comes_back_as_it_was() {
         let release = release("north");
-        let back = read(&release.to_bytes(), Release::read).unwrap();
+        let back = read(&file(&release), Release::read).unwrap();
         assert_eq!(back.content_hash(), release.content_hash());
         assert_eq!(back.columns(), release.columns());
         assert_eq!(back.signer(), Some(&key().public()));
-        assert_eq!(release.to_bytes(), back.to_bytes());
+        assert!(file(&release) == file(&back));
+    }
+
+    /// The sums in pieces of some length.
+    fn pieces(sums: &[i64], length: usize) -> impl Iterator<Item = Result<Vec<i64>, Error>> {
+        sums.chunks(length).map(|piece| Ok(piece.to_vec()))
+    }
+
+    /// More rows than a row group holds: the file is that of the release in memory, whatever the pieces.
+    #[test]
+    fn a_release_is_written_as_its_sums_come() {
+        const ROWS: usize = 600_001;
+        let text = STUDY
+            .replace("rows = 50", &format!("rows = {ROWS}"))
+            .replace("id = \"integer\"\nmethod = \"rmgm\"\nk = 4", "id = \"row\"\nmethod = \"dgm\"")
+            .replace("[[party]]\nname = \"south\"\n", "");
+        let study = Draft::parse(&text).unwrap().seal(MixingKey::new([1; 32])).unwrap();
+        let sums: Vec<i64> = (0..2 * ROWS as i64).map(|i| i * i % 1_000_003 - 500_000).collect();
+        let (folder, key) = (tempfile::tempdir().unwrap(), key());
+        let whole = Release::new(&study, "north", std::slice::from_ref(&sums), Some(&key)).unwrap();
+        let outline = Outline::new(&study, "north", &[], Some(&key)).unwrap();
+        let path = folder.path().join("a");
+        for length in [1 << 17, 1000, 1_000_003, 2 * ROWS] {
+            let (pending, written) =
+                outline.write(&path, Existing::Replace, || Ok(pieces(&sums, length))).unwrap();
+            assert_eq!(pending.is_some(), length == 1 << 17, "what is there already is not written again");
+            if let Some(pending) = pending {
+                pending.publish().unwrap();
+            }
+            assert_eq!(written.content_hash, whole.content_hash());
+            assert_eq!(written.signer.as_ref(), whole.signer());
+        }
+        assert!(fs::read(&path).unwrap() == file(&whole));
+        let file = fs::File::open(&path).unwrap();
+        let builder = parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder::try_new(file).unwrap();
+        let groups = builder.metadata().row_groups().iter().map(|group| group.num_rows() as usize);
+        assert!(groups.eq([1 << 19, ROWS - (1 << 19)]));
+        let back = Release::read(&path).unwrap();
+        assert!(back.columns() == whole.columns());
+
+        // What differs anywhere is written anew if that is asked for, and never otherwise.
+        let mut other = sums;
+        *other.last_mut().unwrap() += 1;
+        let kept = outline.write(&path, Existing::Keep, || Ok(pieces(&other, 1000)));
+        assert!(matches!(kept, Err(Error::Exists { .. })));
+        let (pending, written) =
+            outline.write(&path, Existing::Replace, || Ok(pieces(&other, 1000))).unwrap();
+        pending.unwrap().publish().unwrap();
+        assert_ne!(written.content_hash, whole.content_hash());
+        assert_eq!(Release::read(&path).unwrap().content_hash(), written.content_hash);
+
+        // Sums that cannot be had leave nothing behind.
+        let fail = || Ok([Ok(vec![1, 2]), Err(Error::Stages)].into_iter());
+        let failed = outline.write(&folder.path().join("b"), Existing::Keep, fail);
+        assert!(matches!(failed, Err(Error::Stages)));
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
     }
 
     /// Whoever forges an unsigned release can make its hash right; what it says must still follow from the study.
@@ -392,8 +541,9 @@ mod tests {
             let Release { study, mut record, mut columns, .. } = release("north");
             record.signature = None;
             forge(&mut record, &mut columns);
-            record.content_hash = hex::encode(columns.content_hash(&record.manifest(&study, false)));
-            refused(read(&columns.to_parquet(&record.manifest(&study, true)), Release::read), word);
+            record.content_hash =
+                hex::encode(content_hash(&record.manifest(&study, false), columns.hashes()));
+            refused(read(&bytes(&columns, &record.manifest(&study, true)), Release::read), word);
         }
     }
 
@@ -411,11 +561,11 @@ mod tests {
     #[test]
     fn a_calibrated_release_comes_back_as_it_was() {
         let release = calibrated();
-        let back = read(&release.to_bytes(), Release::read).unwrap();
+        let back = read(&file(&release), Release::read).unwrap();
         assert_eq!(back.earlier_sums(), release.earlier_sums());
         assert_eq!(back.earlier_sums().len(), 3);
         assert_eq!(back.mixed_stage(), release.mixed_stage());
-        assert_eq!(release.to_bytes(), back.to_bytes());
+        assert!(file(&release) == file(&back));
     }
 
     #[test]
@@ -442,8 +592,9 @@ mod tests {
         for (word, forge) in forgeries {
             let Release { study, mut record, columns, .. } = calibrated();
             forge(&mut record);
-            record.content_hash = hex::encode(columns.content_hash(&record.manifest(&study, false)));
-            refused(read(&columns.to_parquet(&record.manifest(&study, true)), Release::read), word);
+            record.content_hash =
+                hex::encode(content_hash(&record.manifest(&study, false), columns.hashes()));
+            refused(read(&bytes(&columns, &record.manifest(&study, true)), Release::read), word);
         }
     }
 
@@ -451,7 +602,7 @@ mod tests {
     fn changed_values_hashes_and_signatures_are_refused() {
         let Release { study, record, columns, .. } = release("north");
         let other = Release::new(&study, "north", &[vec![5, -7, 100_001, 3]], None).unwrap();
-        refused(read(&other.columns.to_parquet(&record.manifest(&study, true)), Release::read), "hash");
+        refused(read(&bytes(&other.columns, &record.manifest(&study, true)), Release::read), "hash");
 
         let mut manifest = record.manifest(&study, true);
         let flip = |text: &str| {
@@ -462,10 +613,10 @@ mod tests {
             let mut forged = manifest.clone();
             let text = flip(forged["signature"][field].as_str().unwrap());
             forged["signature"][field] = text.into();
-            refused(read(&columns.to_parquet(&forged), Release::read), "signature");
+            refused(read(&bytes(&columns, &forged), Release::read), "signature");
         }
         manifest["study_id"] = flip(manifest["study_id"].as_str().unwrap()).into();
-        refused(read(&columns.to_parquet(&manifest), Release::read), "id");
+        refused(read(&bytes(&columns, &manifest), Release::read), "id");
     }
 
     #[test]
@@ -487,8 +638,8 @@ mod tests {
                 "potluck": "dataset", "format": FORMAT, "study_id": study.id(), "study": study.to_json(),
                 "releases": records, "software": SOFTWARE,
             });
-            manifest["content_hash"] = hex::encode(columns.content_hash(&manifest)).into();
-            read(&columns.to_parquet(&manifest), PublicDataset::read)
+            manifest["content_hash"] = hex::encode(content_hash(&manifest, columns.hashes())).into();
+            read(&bytes(&columns, &manifest), PublicDataset::read)
         };
         forge([&north, &south]).unwrap();
         refused(forge([&south, &north]), "order");

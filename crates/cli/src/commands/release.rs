@@ -72,10 +72,10 @@ pub(super) fn run(arguments: &Release, settings: &Settings<'_>) -> Result<()> {
     let release = &published.release;
     let value = json!({
         "release": arguments.out.display().to_string(),
-        "content_hash": release.content_hash(),
+        "content_hash": release.content_hash,
         "study_id": study.id(),
         "party": party,
-        "signed_by": release.signer().map(ToString::to_string),
+        "signed_by": release.signer.as_ref().map(ToString::to_string),
         "repeated": published.repeated,
         "budget_left": left.map(|(left, _)| left.to_f64()),
         "budget_total": left.map(|(_, total)| total.to_f64()),
@@ -89,12 +89,12 @@ pub(super) fn run(arguments: &Release, settings: &Settings<'_>) -> Result<()> {
         let charge = left.map_or(String::new(), |(left, total)| {
             format!("budget of {budget:?}: {:.1}% left\n", 100.0 * left.to_f64() / total.to_f64())
         });
-        let unsigned = match release.signer() {
+        let unsigned = match &release.signer {
             Some(key) => format!("signed by {key}\n"),
             None => "not signed; `potluck key new` and --signing-key let others check who published it\n"
                 .to_owned(),
         };
-        format!("{done} {}\ncontent {}\n{unsigned}{charge}", arguments.out.display(), release.content_hash())
+        format!("{done} {}\ncontent {}\n{unsigned}{charge}", arguments.out.display(), release.content_hash)
     })
 }
 

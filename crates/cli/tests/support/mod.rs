@@ -92,8 +92,13 @@ impl Outcome {
 impl Workplace {
     /// A folder with everything ready to release.
     pub fn new() -> Self {
+        Self::with_study(STUDY)
+    }
+
+    /// The same with another study of the same parties.
+    pub fn with_study(text: &str) -> Self {
         let place = Self::empty();
-        place.write("study.toml", STUDY);
+        place.write("study.toml", text);
         place.run(&["study", "seal", "study.toml"]).ok();
         place.write("north.csv", north_csv());
         place.write("south.csv", south_csv());

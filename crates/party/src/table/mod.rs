@@ -351,15 +351,6 @@ impl Table {
             _ => Box::new(StreamReader::try_new(file, projection).map_err(|_| self.damaged())?),
         })
     }
-
-    /// Decodes these columns and throws them away; returns the number of rows. What a pass costs at least.
-    pub fn decode(&self, columns: &[String], _threads: std::num::NonZero<usize>) -> Result<u64, Error> {
-        let mut rows = 0;
-        for batch in self.batches(columns)?.next {
-            rows += batch?.num_rows() as u64;
-        }
-        Ok(rows)
-    }
 }
 
 /// Decoder messages may quote what they could not decode, so they are not passed on.

@@ -138,7 +138,7 @@ pub fn release(study: &Study, table: &Table, threads: usize, seed: u64) -> Resul
     release_with(&job, &mut ledger, &() as &dyn Observer, || Ok(ChaCha20Rng::seed_from_u64(seed))).map(
         |published| {
             let read = Release::read(&out).unwrap();
-            assert_eq!(read.content_hash(), published.release.content_hash());
+            assert_eq!(read.content_hash(), published.release.content_hash);
             read
         },
     )
