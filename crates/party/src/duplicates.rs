@@ -1,36 +1,39 @@
 //! Exact search for duplicate ids in bounded memory.
 //!
-//! Every subject leaves a 16-byte fingerprint. Equal ones fall into the same of many parts, each small enough to be
-//! searched in cache. Beyond a limit the parts go to an unnamed temporary file. Two different ids share a fingerprint
-//! with probability below n²·2⁻¹²⁹, and then the table is refused, nothing worse.
+//! Every id leaves a fingerprint of 8 bytes. Equal ones fall into the same of many parts, each small enough to be searched
+//! in cache; whoever asks then looks whether ids with equal fingerprints are equal. Beyond a limit fingerprints go to an
+//! unnamed temporary file.
 
+use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use crate::Error;
 use crate::lock;
 
 /// The first bits of a fingerprint choose its part.
-const PART_BITS: u32 = 10;
+const PART_BITS: u32 = 8;
 const PARTS: usize = 1 << PART_BITS;
 
-/// Fingerprints allocated together: 2 KiB.
-const CHUNK: usize = 128;
+/// Fingerprints of a part that are collected in cache before they go to memory.
+const OPEN: usize = 16;
 
 /// Fingerprints of all threads that stay in memory: 1 GiB.
-const IN_MEMORY: usize = 1 << 26;
+const IN_MEMORY: usize = 1 << 27;
 
 /// Collects the fingerprints of one thread.
 pub(crate) struct Fingerprints {
     folder: PathBuf,
     limit: usize,
     count: usize,
-    /// Those of each part, in chunks.
-    parts: Vec<Vec<Vec<u128>>>,
+    open: Vec<[u64; OPEN]>,
+    /// How many of the open ones of each part there are.
+    filled: Vec<u8>,
+    parts: Vec<Vec<u64>>,
     spilled: Option<Spilled>,
 }
 
@@ -43,27 +46,39 @@ struct Spilled {
 }
 
 impl Fingerprints {
-    pub(crate) fn new(folder: &Path, threads: NonZero<usize>) -> Self {
-        Self::with_limit(folder, IN_MEMORY / threads)
+    /// For one of so many threads that share so many rows.
+    pub(crate) fn new(folder: &Path, threads: NonZero<usize>, rows: u64) -> Self {
+        let mut new = Self::with_limit(folder, IN_MEMORY / threads);
+        let expected = usize::try_from(rows).unwrap_or(usize::MAX).min(IN_MEMORY) / threads / PARTS;
+        // A little more, as parts differ; pages that are not used cost nothing.
+        new.parts.iter_mut().for_each(|part| part.reserve(expected + expected / 8));
+        new
     }
 
     fn with_limit(folder: &Path, limit: usize) -> Self {
-        Self { folder: folder.to_owned(), limit, count: 0, parts: vec![Vec::new(); PARTS], spilled: None }
+        Self {
+            folder: folder.to_owned(),
+            limit,
+            count: 0,
+            open: vec![[0; OPEN]; PARTS],
+            filled: vec![0; PARTS],
+            parts: vec![Vec::new(); PARTS],
+            spilled: None,
+        }
     }
 
-    pub(crate) fn add(&mut self, fingerprints: impl Iterator<Item = u128>) -> Result<(), Error> {
-        for fingerprint in fingerprints {
-            let chunks = &mut self.parts[(fingerprint >> (u128::BITS - PART_BITS)) as usize];
-            match chunks.last_mut() {
-                Some(chunk) if chunk.len() < CHUNK => chunk.push(fingerprint),
-                _ => {
-                    let mut chunk = Vec::with_capacity(CHUNK);
-                    chunk.push(fingerprint);
-                    chunks.push(chunk);
-                }
+    pub(crate) fn add(&mut self, fingerprints: &[u64]) -> Result<(), Error> {
+        for &fingerprint in fingerprints {
+            let part = (fingerprint >> (u64::BITS - PART_BITS)) as usize;
+            let (open, filled) = (&mut self.open[part], &mut self.filled[part]);
+            open[usize::from(*filled)] = fingerprint;
+            *filled += 1;
+            if usize::from(*filled) == OPEN {
+                self.parts[part].extend_from_slice(open);
+                *filled = 0;
             }
-            self.count += 1;
         }
+        self.count += fingerprints.len();
         if self.count > self.limit {
             self.spill().map_err(Error::Temporary)?;
         }
@@ -81,31 +96,27 @@ impl Fingerprints {
             }),
         };
         let mut writer = BufWriter::with_capacity(1 << 20, &spilled.file);
-        for (chunks, segments) in self.parts.iter_mut().zip(&mut spilled.segments) {
-            let start = spilled.end;
-            let mut count = 0;
-            for fingerprint in chunks.drain(..).flatten() {
+        for (part, segments) in self.parts.iter_mut().zip(&mut spilled.segments) {
+            segments.push((spilled.end, part.len()));
+            spilled.end += 8 * part.len() as u64;
+            for fingerprint in part.drain(..) {
                 writer.write_all(&fingerprint.to_le_bytes())?;
-                count += 1;
             }
-            spilled.end += 16 * count as u64;
-            segments.push((start, count));
         }
         self.count = 0;
         writer.flush()
     }
 
     /// Appends all fingerprints of a part.
-    fn collect(&self, part: usize, all: &mut Vec<u128>) -> io::Result<()> {
-        for chunk in &self.parts[part] {
-            all.extend_from_slice(chunk);
-        }
+    fn collect(&self, part: usize, all: &mut Vec<u64>) -> io::Result<()> {
+        all.extend_from_slice(&self.parts[part]);
+        all.extend_from_slice(&self.open[part][..usize::from(self.filled[part])]);
         let Some(spilled) = &self.spilled else { return Ok(()) };
         let mut bytes = Vec::new();
         for &(start, count) in &spilled.segments[part] {
-            bytes.resize(16 * count, 0);
+            bytes.resize(8 * count, 0);
             read_at(&spilled.file, start, &mut bytes)?;
-            all.extend(bytes.as_chunks().0.iter().map(|bytes| u128::from_le_bytes(*bytes)));
+            all.extend(bytes.as_chunks().0.iter().map(|bytes| u64::from_le_bytes(*bytes)));
         }
         Ok(())
     }
@@ -129,15 +140,15 @@ fn read_at(file: &File, mut start: u64, mut bytes: &mut [u8]) -> io::Result<()> 
     Ok(())
 }
 
-/// A fingerprint that came twice, the smallest if there are several.
-pub(crate) fn find_duplicate(
+/// The fingerprints that came more than once.
+pub(crate) fn find_repeated(
     collected: &[Fingerprints],
     threads: NonZero<usize>,
-) -> Result<Option<u128>, Error> {
+) -> Result<HashSet<u64>, Error> {
     let next = AtomicUsize::new(0);
-    let found: Mutex<io::Result<Option<u128>>> = Mutex::new(Ok(None));
+    let found: Mutex<io::Result<HashSet<u64>>> = Mutex::new(Ok(HashSet::new()));
     let work = || {
-        let (mut all, mut table) = (Vec::new(), Vec::new());
+        let (mut all, mut places, mut repeated) = (Vec::new(), Vec::new(), Vec::new());
         loop {
             let part = next.fetch_add(1, Ordering::Relaxed);
             if part >= PARTS || lock(&found).is_err() {
@@ -145,11 +156,10 @@ pub(crate) fn find_duplicate(
             }
             all.clear();
             let collected = collected.iter().try_for_each(|own| own.collect(part, &mut all));
-            let result = collected.map(|()| smallest_duplicate(&all, &mut table));
-            let mut found = lock(&found);
-            match (result, &mut *found) {
-                (Ok(Some(new)), Ok(known)) => *known = Some(known.map_or(new, |known| known.min(new))),
-                (Err(error), _) => *found = Err(error),
+            find_in_part(&all, &mut places, &mut repeated);
+            match (collected, &mut *lock(&found)) {
+                (Ok(()), Ok(found)) => found.extend(repeated.drain(..)),
+                (Err(error), found) => *found = Err(error),
                 _ => {}
             }
         }
@@ -159,79 +169,76 @@ pub(crate) fn find_duplicate(
             scope.spawn(work);
         }
     });
-    found.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner).map_err(Error::Temporary)
+    found.into_inner().unwrap_or_else(PoisonError::into_inner).map_err(Error::Temporary)
 }
 
-/// The smallest value that stands twice among `values`, by a hash table of their places.
-fn smallest_duplicate(values: &[u128], table: &mut Vec<u32>) -> Option<u128> {
+/// Appends the values that stand more than once, by a hash table of their places.
+fn find_in_part(values: &[u64], places: &mut Vec<u32>, repeated: &mut Vec<u64>) {
     let size = (2 * values.len()).next_power_of_two();
-    table.clear();
-    table.resize(size, 0);
-    let mut smallest: Option<u128> = None;
+    places.clear();
+    places.resize(size, 0);
     for (place, &value) in values.iter().enumerate() {
         // The first bits are the same in the whole part, the last are as random.
         let mut slot = value as usize & (size - 1);
         loop {
-            match table[slot] {
+            match places[slot] {
                 0 => {
-                    table[slot] = place as u32 + 1;
+                    places[slot] = place as u32 + 1;
                     break;
                 }
                 taken if values[taken as usize - 1] == value => {
-                    smallest = Some(smallest.map_or(value, |smallest| smallest.min(value)));
+                    repeated.push(value);
                     break;
                 }
                 _ => slot = (slot + 1) & (size - 1),
             }
         }
     }
-    smallest
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use std::collections::HashSet;
 
     const THREADS: NonZero<usize> = NonZero::new(3).unwrap();
 
     /// Spread over all parts, like fingerprints, but with equal ones.
-    fn spread(value: u16) -> u128 {
-        u128::from(value).wrapping_mul(0x9E37_79B9_7F4A_7C15_F39C_C060_5CED_C835)
+    fn spread(value: u16) -> u64 {
+        u64::from(value).wrapping_mul(0x9E37_79B9_7F4A_7C15)
     }
 
     proptest! {
         #[test]
         fn finds_exactly_what_a_set_finds(
-            values in prop::collection::vec(prop_oneof![0u16..40, any::<u16>()], 0..400),
+            values in prop::collection::vec(prop_oneof![0u16..40, any::<u16>()], 0..900),
             limit in 1usize..200,
             batch in 1usize..50,
         ) {
-            let values: Vec<u128> = values.into_iter().map(spread).collect();
+            let values: Vec<u64> = values.into_iter().map(spread).collect();
             let mut seen = HashSet::new();
-            let twice = values.iter().filter(|value| !seen.insert(**value)).min().copied();
+            let twice: HashSet<u64> = values.iter().filter(|value| !seen.insert(**value)).copied().collect();
             let mut collected: Vec<Fingerprints> =
                 (0..3).map(|_| Fingerprints::with_limit(&std::env::temp_dir(), limit)).collect();
             for (at, batch) in values.chunks(batch).enumerate() {
-                collected[at % 3].add(batch.iter().copied()).unwrap();
+                collected[at % 3].add(batch).unwrap();
             }
-            prop_assert_eq!(find_duplicate(&collected, THREADS).unwrap(), twice);
+            prop_assert_eq!(find_repeated(&collected, THREADS).unwrap(), twice);
         }
     }
 
     #[test]
     fn many_that_fall_into_one_part_are_told_apart() {
         let mut own = Fingerprints::with_limit(&std::env::temp_dir(), usize::MAX);
-        own.add((0..10_000).map(|value| value << 20)).unwrap();
-        assert_eq!(find_duplicate(std::slice::from_ref(&own), THREADS).unwrap(), None);
-        own.add([7 << 20].into_iter()).unwrap();
-        assert_eq!(find_duplicate(&[own], THREADS).unwrap(), Some(7 << 20));
+        own.add(&(0..10_000).map(|value| value << 20).collect::<Vec<_>>()).unwrap();
+        assert!(find_repeated(std::slice::from_ref(&own), THREADS).unwrap().is_empty());
+        own.add(&[7 << 20]).unwrap();
+        assert_eq!(find_repeated(&[own], THREADS).unwrap(), HashSet::from([7 << 20]));
     }
 
     #[test]
     fn a_folder_that_cannot_be_written_is_reported() {
         let mut own = Fingerprints::with_limit(Path::new("/nonexistent/folder"), 0);
-        assert!(matches!(own.add([1].into_iter()), Err(Error::Temporary(_))));
+        assert!(matches!(own.add(&[1]), Err(Error::Temporary(_))));
     }
 }

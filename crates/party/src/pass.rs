@@ -3,6 +3,8 @@
 //! Each thread adds to sums of its own; integer sums do not depend on who added what, so the result is the same for any
 //! number of threads and any batch size.
 
+use std::collections::{HashMap, HashSet};
+use std::hash::RandomState;
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -14,7 +16,7 @@ use potluck_core::mixing::SubjectDigest;
 use potluck_core::stage::{Stage, Statistic};
 use potluck_release::study::{IdKind, Party, Study};
 
-use crate::duplicates::{Fingerprints, find_duplicate};
+use crate::duplicates::{Fingerprints, find_repeated};
 use crate::stage::Sums;
 use crate::table::convert::Converter;
 use crate::table::{Stamp, Table, read_parts};
@@ -124,27 +126,32 @@ impl<'a> Input<'a> {
         let share = stage.coordinates().saturating_mul(self.threads.get()) > OWN_SUMS_LIMIT;
         let total = Mutex::new(Sums::zero(stage));
         let done = AtomicU64::new(0);
+        let hash = RandomState::new();
 
         let start = || Worker {
             sums: (!share).then(|| Sums::zero(stage)),
-            fingerprints: Fingerprints::new(&self.tmp, self.threads),
+            fingerprints: Fingerprints::new(&self.tmp, self.threads, if search { rows } else { 0 }),
             encoded: EncodedRows::default(),
+            subjects: Vec::new(),
         };
         let take = |worker: &mut Worker, first: u64, batch: RecordBatch| {
             if first + batch.num_rows() as u64 > rows {
                 return Err(self.wrong_rows("more"));
             }
-            let mut values = converter.rows(first, &batch)?;
+            let values = converter.rows(first, &batch)?;
             if search || mixes {
-                values.subjects = converter.subjects(first, &batch)?;
-            }
-            if search {
-                worker.fingerprints.add(values.subjects.iter().map(SubjectDigest::fingerprint))?;
+                let ids = converter.ids(first, &batch)?;
+                if search {
+                    worker.fingerprints.add(&ids.fingerprints(&hash))?;
+                }
+                if mixes {
+                    converter.subjects(&ids, &mut worker.subjects);
+                }
             }
             Sums::encode(stage, &values, &mut worker.encoded);
             match &mut worker.sums {
-                Some(own) => own.add(stage, &values, &worker.encoded),
-                None => lock(&total).add(stage, &values, &worker.encoded),
+                Some(own) => own.add(stage, &worker.subjects, first, &worker.encoded),
+                None => lock(&total).add(stage, &worker.subjects, first, &worker.encoded),
             }
             progress(done.fetch_add(values.count as u64, Ordering::Relaxed) + values.count as u64);
             Ok(())
@@ -161,8 +168,9 @@ impl<'a> Input<'a> {
             }
             fingerprints.push(worker.fingerprints);
         }
-        if let Some(fingerprint) = find_duplicate(&fingerprints, self.threads)? {
-            return Err(self.locate_duplicate(fingerprint)?);
+        let repeated = find_repeated(&fingerprints, self.threads)?;
+        if !repeated.is_empty() {
+            self.check_repeated(&repeated, &hash)?;
         }
         self.check_unchanged()?;
         self.searched.store(true, Ordering::Relaxed);
@@ -181,31 +189,33 @@ impl<'a> Input<'a> {
         })
     }
 
-    /// Reads the ids again to say which two rows share one.
-    fn locate_duplicate(&self, fingerprint: u128) -> Result<Error, Error> {
+    /// Reads the ids again to see whether two that have the same fingerprint are the same.
+    fn check_repeated(&self, repeated: &HashSet<u64>, hash: &RandomState) -> Result<(), Error> {
         let (text, batches) = self.table.batches(&[self.id_column.to_owned()])?;
         let converter = self.converter(text);
-        let mut found = Vec::new();
+        let mut rows: HashMap<String, u64> = HashMap::new();
         let mut first = 0;
         for batch in batches {
             let batch = batch?;
-            for (index, subject) in converter.subjects(first, &batch)?.iter().enumerate() {
-                if subject.fingerprint() == fingerprint {
-                    found.push(first + index as u64 + 1);
+            let ids = converter.ids(first, &batch)?;
+            for (index, fingerprint) in ids.fingerprints(hash).iter().enumerate() {
+                let row = first + index as u64 + 1;
+                if repeated.contains(fingerprint)
+                    && let Some(earlier) = rows.insert(ids.text(index), row)
+                {
+                    return Err(Error::Value {
+                        table: self.table.name().to_owned(),
+                        column: self.id_column.to_owned(),
+                        row,
+                        problem: format!(
+                            "the id is the same as in row {earlier}; a table has one row for each subject"
+                        ),
+                    });
                 }
             }
             first += batch.num_rows() as u64;
-            if found.len() > 1 {
-                break;
-            }
         }
-        let (earlier, later) = (found.first().copied().unwrap_or(0), found.last().copied().unwrap_or(0));
-        Ok(Error::Value {
-            table: self.table.name().to_owned(),
-            column: self.id_column.to_owned(),
-            row: later,
-            problem: format!("the id is the same as in row {earlier}; a table has one row for each subject"),
-        })
+        Ok(())
     }
 
     /// Validates the whole table. `progress` is told how many rows are done.
@@ -254,5 +264,7 @@ struct Worker {
     /// Nothing if all threads share one set of sums.
     sums: Option<Sums>,
     fingerprints: Fingerprints,
+    /// The batch in hand, encoded, and who its subjects are.
     encoded: EncodedRows,
+    subjects: Vec<SubjectDigest>,
 }

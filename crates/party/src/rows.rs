@@ -2,7 +2,6 @@
 
 use arrow_buffer::ScalarBuffer;
 use potluck_core::encoding::Values;
-use potluck_core::mixing::SubjectDigest;
 
 /// Values of one column. No `Debug`: these are the private values themselves.
 pub(crate) enum ColumnValues {
@@ -23,12 +22,8 @@ impl ColumnValues {
 
 /// A batch of subjects. No `Debug`.
 pub(crate) struct Rows {
-    /// Position of the first one in the table, from 0.
-    pub(crate) first: u64,
     /// How many there are.
     pub(crate) count: usize,
-    /// Who they are; empty if nobody asked.
-    pub(crate) subjects: Vec<SubjectDigest>,
     /// What is known of them, column by column in the study's order.
     pub(crate) columns: Vec<ColumnValues>,
 }

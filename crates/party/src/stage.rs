@@ -1,7 +1,7 @@
 //! Exact sums of a stage, before and after noise.
 
 use potluck_core::encoding::{EncodedRows, Values};
-use potluck_core::mixing::Mixing;
+use potluck_core::mixing::{Mixing, SubjectDigest};
 use potluck_core::noise::{Sigma, add_noise};
 use potluck_core::stage::{Stage, Statistic};
 use rand_core::CryptoRng;
@@ -31,8 +31,14 @@ impl Sums {
     }
 
     /// Adds encoded rows.
-    pub(crate) fn add(&mut self, stage: &Stage, rows: &Rows, encoded: &EncodedRows) {
-        stage.accumulate(&rows.subjects, rows.first, encoded, &mut self.0);
+    pub(crate) fn add(
+        &mut self,
+        stage: &Stage,
+        subjects: &[SubjectDigest],
+        first: u64,
+        encoded: &EncodedRows,
+    ) {
+        stage.accumulate(subjects, first, encoded, &mut self.0);
     }
 
     pub(crate) fn merge(&mut self, other: &Self) {

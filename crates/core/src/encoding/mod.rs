@@ -308,7 +308,7 @@ impl RowEncoder {
             match (encoder, values) {
                 (&Encoder::Numeric(bounds), Values::Numbers(numbers)) => {
                     arch.dispatch(Numbers {
-                        numbers,
+                        values: numbers,
                         bounds,
                         scaling: scalings[0],
                         encoded: rows.column_mut(at),
@@ -318,8 +318,8 @@ impl RowEncoder {
                     for (level, (scaling, at)) in (levels.first_encoded()..).zip(scalings.iter().zip(at..)) {
                         arch.dispatch(Level {
                             codes,
-                            level: level as u32,
-                            levels: levels.0,
+                            code: level as u32,
+                            end: levels.0,
                             present: scaling.encode(1.0),
                             absent: scaling.encode(0.0),
                             encoded: rows.column_mut(at),

@@ -81,7 +81,7 @@ impl EncodedRows {
 
 /// Encodes the values of a numeric column.
 pub(super) struct Numbers<'a> {
-    pub(super) numbers: &'a [f64],
+    pub(super) values: &'a [f64],
     pub(super) bounds: Bounds,
     pub(super) scaling: Scaling,
     pub(super) encoded: &'a mut [i32],
@@ -92,7 +92,7 @@ impl NullaryFnOnce for Numbers<'_> {
 
     #[inline(always)]
     fn call(self) {
-        for (q, &number) in self.encoded.iter_mut().zip(self.numbers) {
+        for (q, &number) in self.encoded.iter_mut().zip(self.values) {
             let encoded = self.scaling.encode(self.bounds.place(number));
             *q = if number.is_finite() { encoded } else { 0 };
         }
@@ -102,8 +102,9 @@ impl NullaryFnOnce for Numbers<'_> {
 /// Encodes one level of a column of codes: `present` where it is the subject's level, 0 where the level is missing.
 pub(super) struct Level<'a> {
     pub(super) codes: &'a [u32],
-    pub(super) level: u32,
-    pub(super) levels: u32,
+    pub(super) code: u32,
+    /// Codes from here on are missing.
+    pub(super) end: u32,
     pub(super) present: i32,
     pub(super) absent: i32,
     pub(super) encoded: &'a mut [i32],
@@ -115,8 +116,8 @@ impl NullaryFnOnce for Level<'_> {
     #[inline(always)]
     fn call(self) {
         for (q, &code) in self.encoded.iter_mut().zip(self.codes) {
-            let known = if code < self.levels { self.absent } else { 0 };
-            *q = if code == self.level { self.present } else { known };
+            let known = if code < self.end { self.absent } else { 0 };
+            *q = if code == self.code { self.present } else { known };
         }
     }
 }

@@ -55,24 +55,41 @@ impl Prefix {
         digest(state)
     }
 
-    /// The digests of many ids.
-    pub(super) fn subjects(&self, ids: &[&[u8]]) -> Vec<SubjectDigest> {
+    /// Appends the digests of many ids.
+    pub(super) fn add_subjects(&self, ids: &[&[u8]], digests: &mut Vec<SubjectDigest>) {
         #[cfg(target_arch = "x86_64")]
         if let Some(simd) = pulp::x86::V4::try_new() {
-            return simd.vectorize(InLanes { prefix: self, ids, unit: simd });
+            return simd.vectorize(InLanes { prefix: self, ids, unit: simd, digests });
         }
-        ids.iter().map(|id| self.subject(id)).collect()
+        digests.extend(ids.iter().map(|id| self.subject(id)));
     }
 }
 
 /// The block that ends the message: colon, id, end mark, zeros, length in bits.
 fn last_block(id: &[u8]) -> [u8; 64] {
     let mut block = [0; 64];
-    block[0] = b':';
-    block[1..=id.len()].copy_from_slice(id);
-    block[1 + id.len()] = 0x80;
+    fill(&mut block, id);
     block[56..].copy_from_slice(&bits(id).to_be_bytes());
     block
+}
+
+/// Writes colon, id and end mark into an empty block.
+#[inline(always)]
+fn fill(block: &mut [u8; 64], id: &[u8]) {
+    block[0] = b':';
+    // Most ids are short: two copies of known length, which may overlap, are faster than one of any length.
+    match id.len() {
+        8..=16 => {
+            block[1..9].copy_from_slice(&id[..8]);
+            block[id.len() - 7..=id.len()].copy_from_slice(&id[id.len() - 8..]);
+        }
+        4..=7 => {
+            block[1..5].copy_from_slice(&id[..4]);
+            block[id.len() - 3..=id.len()].copy_from_slice(&id[id.len() - 4..]);
+        }
+        length => block[1..=length].copy_from_slice(id),
+    }
+    block[1 + id.len()] = 0x80;
 }
 
 /// Length of the message in bits.
@@ -93,14 +110,15 @@ struct InLanes<'a, U> {
     prefix: &'a Prefix,
     ids: &'a [&'a [u8]],
     unit: U,
+    digests: &'a mut Vec<SubjectDigest>,
 }
 
 impl<U: VectorUnit> NullaryFnOnce for InLanes<'_, U> {
-    type Output = Vec<SubjectDigest>;
+    type Output = ();
 
     #[inline(always)]
-    fn call(self) -> Vec<SubjectDigest> {
-        let mut digests = Vec::with_capacity(self.ids.len());
+    fn call(self) {
+        let digests = self.digests;
         let (whole, rest) = self.ids.as_chunks::<LANES>();
         for ids in whole {
             if ids.iter().all(|id| id.len() <= SHORT) {
@@ -110,7 +128,6 @@ impl<U: VectorUnit> NullaryFnOnce for InLanes<'_, U> {
             }
         }
         digests.extend(rest.iter().map(|id| self.prefix.subject(id)));
-        digests
     }
 }
 
@@ -146,9 +163,7 @@ fn load_lanes<U: VectorUnit>(unit: U, ids: &[&[u8]; LANES]) -> [U::Vector; 16] {
     let mut blocks = [[0_u8; 64]; LANES];
     let mut longest = 0;
     for (block, id) in blocks.iter_mut().zip(ids) {
-        block[0] = b':';
-        block[1..=id.len()].copy_from_slice(id);
-        block[1 + id.len()] = 0x80;
+        fill(block, id);
         longest = longest.max(id.len());
     }
     let mut words = [[0; LANES]; 16];
@@ -168,17 +183,27 @@ fn load_lanes<U: VectorUnit>(unit: U, ids: &[&[u8]; LANES]) -> [U::Vector; 16] {
     vectors
 }
 
+/// Calls a macro for each of sixteen steps: a loop would keep vectors in memory instead of registers.
+macro_rules! sixteen {
+    ($step:ident) => {
+        $step!(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15)
+    };
+}
+
 /// The next sixteen words of the message schedule.
 #[inline(always)]
 fn extend_schedule<U: VectorUnit>(unit: U, w: &mut [U::Vector; 16]) {
-    for at in 0..16 {
-        let (early, recent) = (w[(at + 1) % 16], w[(at + 14) % 16]);
-        let early =
-            unit.xor(unit.xor(unit.rotate::<25>(early), unit.rotate::<14>(early)), unit.shift::<3>(early));
-        let recent = unit
-            .xor(unit.xor(unit.rotate::<15>(recent), unit.rotate::<13>(recent)), unit.shift::<10>(recent));
-        w[at] = unit.add(unit.add(w[at], early), unit.add(w[(at + 9) % 16], recent));
+    macro_rules! step {
+        ($($at:literal),*) => {$(
+            let (early, recent) = (w[($at + 1) % 16], w[($at + 14) % 16]);
+            let early =
+                unit.xor(unit.xor(unit.rotate::<25>(early), unit.rotate::<14>(early)), unit.shift::<3>(early));
+            let recent =
+                unit.xor(unit.xor(unit.rotate::<15>(recent), unit.rotate::<13>(recent)), unit.shift::<10>(recent));
+            w[$at] = unit.add(unit.add(w[$at], early), unit.add(w[($at + 9) % 16], recent));
+        )*};
     }
+    sixteen!(step);
 }
 
 #[inline(always)]
@@ -189,16 +214,19 @@ fn sixteen_rounds<U: VectorUnit>(
     constants: &[u32; 16],
 ) {
     let [mut a, mut b, mut c, mut d, mut e, mut f, mut g, mut h] = *state;
-    for (&word, &constant) in schedule.iter().zip(constants) {
-        let sum_e = unit.xor(unit.xor(unit.rotate::<26>(e), unit.rotate::<21>(e)), unit.rotate::<7>(e));
-        let choice = unit.xor(g, unit.and(e, unit.xor(f, g)));
-        let constant = unit.load(&[constant; LANES]);
-        let t = unit.add(unit.add(h, sum_e), unit.add(choice, unit.add(constant, word)));
-        let sum_a = unit.xor(unit.xor(unit.rotate::<30>(a), unit.rotate::<19>(a)), unit.rotate::<10>(a));
-        let majority = unit.xor(unit.and(a, b), unit.and(c, unit.xor(a, b)));
-        (h, g, f, e) = (g, f, e, unit.add(d, t));
-        (d, c, b, a) = (c, b, a, unit.add(t, unit.add(sum_a, majority)));
+    macro_rules! step {
+        ($($at:literal),*) => {$(
+            let sum_e = unit.xor(unit.xor(unit.rotate::<26>(e), unit.rotate::<21>(e)), unit.rotate::<7>(e));
+            let choice = unit.xor(g, unit.and(e, unit.xor(f, g)));
+            let constant = unit.load(&[constants[$at]; LANES]);
+            let t = unit.add(unit.add(h, sum_e), unit.add(choice, unit.add(constant, schedule[$at])));
+            let sum_a = unit.xor(unit.xor(unit.rotate::<30>(a), unit.rotate::<19>(a)), unit.rotate::<10>(a));
+            let majority = unit.xor(unit.and(a, b), unit.and(c, unit.xor(a, b)));
+            (h, g, f, e) = (g, f, e, unit.add(d, t));
+            (d, c, b, a) = (c, b, a, unit.add(t, unit.add(sum_a, majority)));
+        )*};
     }
+    sixteen!(step);
     *state = [a, b, c, d, e, f, g, h];
 }
 
@@ -224,8 +252,10 @@ mod tests {
             };
             let expected: Vec<[u8; 32]> = ids.iter().map(plain).collect();
             let one_by_one = ids.iter().map(|id| prefix.subject(id)).collect();
-            let arrays = InLanes { prefix: &prefix, ids: &ids, unit: Arrays }.call();
-            for digests in [prefix.subjects(&ids), one_by_one, arrays] {
+            let (mut best, mut arrays) = (Vec::new(), Vec::new());
+            prefix.add_subjects(&ids, &mut best);
+            InLanes { prefix: &prefix, ids: &ids, unit: Arrays, digests: &mut arrays }.call();
+            for digests in [best, one_by_one, arrays] {
                 prop_assert!(digests.iter().map(|digest| digest.0).eq(expected.iter().copied()));
             }
         }

@@ -82,9 +82,9 @@ impl MixingKey {
         self.prefix.subject(id)
     }
 
-    /// The digests that stand for the subjects with these ids; faster than one by one.
-    pub fn subjects(&self, ids: &[&[u8]]) -> Vec<SubjectDigest> {
-        self.prefix.subjects(ids)
+    /// Appends the digests that stand for the subjects with these ids; faster than one by one.
+    pub fn add_subjects(&self, ids: &[&[u8]], subjects: &mut Vec<SubjectDigest>) {
+        self.prefix.add_subjects(ids, subjects);
     }
 }
 
@@ -100,7 +100,7 @@ impl fmt::Debug for MixingKey {
     }
 }
 
-/// What stands for a subject in mixing and in the search for duplicates.
+/// What stands for a subject in mixing.
 ///
 /// It has no `Debug`: whoever knows the key and guesses an id can recognise it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -121,13 +121,6 @@ impl SubjectDigest {
         for word in words {
             *word = stream.next_u64();
         }
-    }
-
-    /// 16 bytes that tell subjects apart.
-    pub fn fingerprint(&self) -> u128 {
-        let mut half = [0; 16];
-        half.copy_from_slice(&self.0[16..]);
-        u128::from_be_bytes(half)
     }
 
     /// The digest as lowercase hexadecimal.

@@ -3,6 +3,7 @@
 //! Messages name table, column and row, never a value.
 
 use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Date32Type, Date64Type, Float64Type, Int64Type, UInt64Type};
@@ -244,20 +245,20 @@ impl<'a> Converter<'a> {
         Self { table, text, columns, id, key: study.seal().key(), tokens: definition.missing_tokens() }
     }
 
-    /// Converts a batch with the party's columns in order; subjects are left out.
+    /// Converts a batch with the party's columns in order.
     pub(crate) fn rows(&self, first: u64, batch: &RecordBatch) -> Result<Rows, Error> {
         let mut columns = Vec::with_capacity(self.columns.len());
         for (column, array) in self.columns.iter().zip(batch.columns()) {
             let place = Place { table: self.table, column: column.name(), first };
             columns.push(column_values(&place, column, array, self.text, self.tokens)?);
         }
-        Ok(Rows { first, count: batch.num_rows(), subjects: Vec::new(), columns })
+        Ok(Rows { count: batch.num_rows(), columns })
     }
 
-    /// Converts the ids of a batch whose last column holds them, if there are any.
-    pub(crate) fn subjects(&self, first: u64, batch: &RecordBatch) -> Result<Vec<SubjectDigest>, Error> {
+    /// The ids of a batch whose last column holds them, checked; or positions, if there are none.
+    pub(crate) fn ids(&self, first: u64, batch: &RecordBatch) -> Result<Ids, Error> {
         let Some((name, kind)) = self.id else {
-            return Ok(self.digits((0..batch.num_rows()).map(|index| first + index as u64)));
+            return Ok(Ids::Unsigned((first..first + batch.num_rows() as u64).collect()));
         };
         let place = Place { table: self.table, column: name, first };
         let array = batch.columns().last().expect("the id column was asked for");
@@ -268,61 +269,101 @@ impl<'a> Converter<'a> {
         {
             return Err(missing(index));
         }
-        match (kind, array.data_type()) {
+        let ids = match (kind, array.data_type()) {
             (IdKind::Integer, DataType::UInt64) => {
-                Ok(self.digits(array.as_primitive::<UInt64Type>().values().iter().copied()))
+                return Ok(Ids::Unsigned(array.as_primitive::<UInt64Type>().values().clone()));
             }
             (IdKind::Integer, data_type) if data_type.is_integer() => {
                 let wide = place.cast(&array, &DataType::Int64)?;
-                Ok(self.digits(wide.as_primitive::<Int64Type>().values().iter().copied()))
+                return Ok(Ids::Signed(wide.as_primitive::<Int64Type>().values().clone()));
             }
-            (IdKind::Integer, DataType::Utf8) if self.text => self.texts(array.as_string(), |index, id| {
-                if id.is_empty() {
-                    Err(missing(index))
-                } else if is_plain_integer(id) {
-                    Ok(())
-                } else {
-                    Err(place.value(
-                        index,
-                        "the id is not a whole number in plain decimal (no padding, no plus sign, no point); all parties must write ids alike, or the study must say id = \"text\"",
-                    ))
-                }
-            }),
+            (IdKind::Integer, DataType::Utf8) if self.text => array.as_string().clone(),
             (IdKind::Text, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View) => {
-                self.texts(&texts(&place, &array)?, |index, id| {
-                    if id.is_empty() { Err(missing(index)) } else { Ok(()) }
-                })
+                texts(&place, &array)?
             }
-            (IdKind::Integer, other) => Err(place.column(format!(
-                "holds ids of type {other}, but the study's ids are whole numbers; cast it to a whole number"
-            ))),
-            (_, other) => Err(place.column(format!(
-                "holds ids of type {other}, but the study's ids are text; cast it to text exactly as the other parties write it"
-            ))),
-        }
-    }
-
-    /// Subjects whose ids are whole numbers, in plain decimal.
-    fn digits<N: itoa::Integer>(&self, ids: impl ExactSizeIterator<Item = N>) -> Vec<SubjectDigest> {
-        let mut buffers = vec![itoa::Buffer::new(); ids.len()];
-        let texts: Vec<&[u8]> =
-            buffers.iter_mut().zip(ids).map(|(buffer, id)| buffer.format(id).as_bytes()).collect();
-        self.key.subjects(&texts)
-    }
-
-    /// Subjects whose ids are texts that pass `check`.
-    fn texts(
-        &self,
-        ids: &StringArray,
-        check: impl Fn(usize, &str) -> Result<(), Error>,
-    ) -> Result<Vec<SubjectDigest>, Error> {
-        let mut texts = Vec::with_capacity(ids.len());
+            (IdKind::Integer, other) => {
+                return Err(place.column(format!(
+                    "holds ids of type {other}, but the study's ids are whole numbers; cast it to a whole number"
+                )));
+            }
+            (_, other) => {
+                return Err(place.column(format!(
+                    "holds ids of type {other}, but the study's ids are text; cast it to text exactly as the other parties write it"
+                )));
+            }
+        };
         for (index, id) in ids.iter().flatten().enumerate() {
-            check(index, id)?;
-            texts.push(id.as_bytes());
+            if id.is_empty() {
+                return Err(missing(index));
+            }
+            if kind == IdKind::Integer && !is_plain_integer(id) {
+                return Err(place.value(
+                    index,
+                    "the id is not a whole number in plain decimal (no padding, no plus sign, no point); all parties must write ids alike, or the study must say id = \"text\"",
+                ));
+            }
         }
-        Ok(self.key.subjects(&texts))
+        Ok(Ids::Texts(ids))
     }
+
+    /// Puts into `subjects` who the subjects with these ids are.
+    pub(crate) fn subjects(&self, ids: &Ids, subjects: &mut Vec<SubjectDigest>) {
+        subjects.clear();
+        match ids {
+            Ids::Signed(ids) => self.add_digits(ids, subjects),
+            Ids::Unsigned(ids) => self.add_digits(ids, subjects),
+            Ids::Texts(ids) => {
+                let texts: Vec<&[u8]> = ids.iter().flatten().map(str::as_bytes).collect();
+                self.key.add_subjects(&texts, subjects);
+            }
+        }
+    }
+
+    /// Adds subjects whose ids are whole numbers, in plain decimal.
+    fn add_digits<N: itoa::Integer + Copy>(&self, ids: &[N], subjects: &mut Vec<SubjectDigest>) {
+        // So few at a time that their texts stay in the first-level cache.
+        const AT_A_TIME: usize = 256;
+        let mut buffers = [itoa::Buffer::new(); AT_A_TIME];
+        for ids in ids.chunks(AT_A_TIME) {
+            let texts: Vec<&[u8]> =
+                buffers.iter_mut().zip(ids).map(|(buffer, id)| buffer.format(*id).as_bytes()).collect();
+            self.key.add_subjects(&texts, subjects);
+        }
+    }
+}
+
+/// The ids of a batch. No `Debug`: these are private.
+pub(crate) enum Ids {
+    Signed(ScalarBuffer<i64>),
+    Unsigned(ScalarBuffer<u64>),
+    Texts(StringArray),
+}
+
+impl Ids {
+    /// Eight bytes for each id, the same for equal ids.
+    pub(crate) fn fingerprints(&self, hash: &RandomState) -> Vec<u64> {
+        match self {
+            Self::Signed(ids) => ids.iter().map(|&id| scatter(id as u64)).collect(),
+            Self::Unsigned(ids) => ids.iter().map(|&id| scatter(id)).collect(),
+            Self::Texts(ids) => ids.iter().flatten().map(|id| hash.hash_one(id)).collect(),
+        }
+    }
+
+    /// The id at a position as text.
+    pub(crate) fn text(&self, index: usize) -> String {
+        match self {
+            Self::Signed(ids) => ids[index].to_string(),
+            Self::Unsigned(ids) => ids[index].to_string(),
+            Self::Texts(ids) => ids.value(index).to_owned(),
+        }
+    }
+}
+
+/// A permutation of 64-bit numbers that spreads them (Stafford's variant 13).
+fn scatter(id: u64) -> u64 {
+    let x = (id ^ id >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let x = (x ^ x >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
+    x ^ x >> 31
 }
 
 /// Whether the text is a whole number as every engine prints it.

@@ -33,7 +33,7 @@ use crate::Error;
 pub(crate) use parallel::read_parts;
 
 /// Rows handed on at a time.
-pub(crate) const BATCH: usize = 8192;
+pub(crate) const BATCH: usize = 4096;
 
 /// A party's raw table.
 pub struct Table {

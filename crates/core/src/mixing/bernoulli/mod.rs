@@ -137,7 +137,6 @@ impl<'a> Product<'a> {
         (most.min(1 << 16) / ROWS).max(1) * ROWS
     }
 
-    #[expect(clippy::inline_always, reason = "so that it is compiled for the kernel's vector unit")]
     #[inline(always)]
     fn add_to(self, mut kernel: impl Kernel, sums: &mut [i64]) {
         let (width, k) = (self.width, self.k);
@@ -231,7 +230,7 @@ mod tests {
                 let rows = vec![extreme; count];
                 let mut sums = vec![0; 3];
                 version.run(Product::new(&subjects, &rows, 1, 3), &mut sums);
-                let all = extreme.unsigned_abs() as u64 * count as u64;
+                let all = u64::from(extreme.unsigned_abs()) * count as u64;
                 assert!(sums.iter().all(|sum| sum.unsigned_abs() == all), "{version:?}");
             }
         }
