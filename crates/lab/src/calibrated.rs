@@ -8,8 +8,8 @@ use potluck_core::encoding::EncodedRows;
 use potluck_core::learn::{
     Affine, Evidence, ExplainedShare, Interval, Level, Released, explained_share, posterior,
 };
-use potluck_core::mixing::SubjectDigest;
-use potluck_core::stage::Stage;
+use potluck_core::mixing::{Mixing, SubjectDigest, add_sparse};
+use potluck_core::stage::{Stage, Statistic};
 
 use crate::holdings::Holdings;
 use crate::noise::NoiseKind;
@@ -94,38 +94,86 @@ impl Release {
             parties: Vec::with_capacity(layouts.len()),
             features: (0..width).map(|label| holdings.features(label)).collect(),
         };
-        for (party, layout) in layouts.into_iter().enumerate() {
-            let plan = plan.party(layout)?;
-            let mut sums: Vec<Vec<i64>> = Vec::new();
-            while let Some(stage) = plan.stage(&sums)? {
-                let mut own = exact_sums(&stage, holdings, party, subjects);
+        let plans = layouts.into_iter().map(|layout| plan.party(layout)).collect::<Result<Vec<_>, _>>()?;
+        // The sums of each party's stages.
+        let mut sums: Vec<Vec<Vec<i64>>> = vec![Vec::new(); plans.len()];
+        for position in 0..STAGES {
+            let mut stages = Vec::with_capacity(plans.len());
+            for (plan, sums) in plans.iter().zip(&sums) {
+                stages.push(plan.stage(sums)?.context("a calibrated release has four stages")?);
+            }
+            let exact = match position {
+                0 => holdings.first_sums(|| exact_sums(&stages, holdings)),
+                _ if position + 1 == STAGES => mixed_sums(&stages, holdings, subjects),
+                _ => exact_sums(&stages, holdings),
+            };
+            for (party, (stage, mut own)) in stages.iter().zip(exact).enumerate() {
                 let mut noise = self.noise.start(seed.of(&format!("calibrated {party} {}", stage.name)));
                 let mut start = 0;
                 for &(count, sigma) in &stage.noise {
                     noise.add(&mut own[start..start + count], sigma, stage.sum_limit());
                     start += count;
                 }
-                if sums.len() + 1 == STAGES {
+                if position + 1 == STAGES {
                     let level = if self.noise == NoiseKind::Off { 0.0 } else { stage.noise_level() };
-                    dataset.add_mixed(&stage, &own, level);
+                    dataset.add_mixed(stage, &own, level);
                 }
-                sums.push(own);
+                sums[party].push(own);
             }
-            dataset.add_local(&plan, &sums, &scales)?;
+        }
+        for (plan, sums) in plans.iter().zip(&sums) {
+            dataset.add_local(plan, sums, &scales)?;
         }
         Ok(dataset)
     }
 }
 
-fn exact_sums(stage: &Stage, holdings: &Holdings, party: usize, subjects: &[SubjectDigest]) -> Vec<i64> {
-    let mut sums = vec![0; stage.coordinates()];
+/// The sums of a stage of every party.
+fn exact_sums(stages: &[Stage], holdings: &Holdings) -> Vec<Vec<i64>> {
     let mut encoded = EncodedRows::default();
+    let of_party = |(party, stage): (usize, &Stage)| {
+        let mut sums = vec![0; stage.coordinates()];
+        for first in (0..holdings.rows()).step_by(BATCH) {
+            let end = holdings.rows().min(first + BATCH);
+            stage.encode(&holdings.batch(party, first..end), end - first, &mut encoded);
+            stage.accumulate(&[], first as u64, &encoded, &mut sums);
+        }
+        sums
+    };
+    stages.iter().enumerate().map(of_party).collect()
+}
+
+/// The mixed rows of every party, added up side by side: subjects fall into the same rows everywhere.
+fn mixed_sums(stages: &[Stage], holdings: &Holdings, subjects: &[SubjectDigest]) -> Vec<Vec<i64>> {
+    let &Statistic::Mixed { mixing: Mixing::Sparse, k } = &stages[0].statistic else {
+        unreachable!("the last stage of a calibrated release mixes sparsely");
+    };
+    let width: usize = stages.iter().map(|stage| stage.encoder.width()).sum();
+    let mut sums = vec![0; k as usize * width];
+    let mut encoded = EncodedRows::default();
+    let mut rows = vec![0; BATCH * width];
     for first in (0..holdings.rows()).step_by(BATCH) {
         let end = holdings.rows().min(first + BATCH);
-        stage.encode(&holdings.batch(party, first..end), end - first, &mut encoded);
-        stage.accumulate(&subjects[first..end], first as u64, &encoded, &mut sums);
+        let rows = &mut rows[..(end - first) * width];
+        let mut at = 0;
+        for (party, stage) in stages.iter().enumerate() {
+            stage.encode(&holdings.batch(party, first..end), end - first, &mut encoded);
+            for column in 0..encoded.width() {
+                for (row, &q) in rows.chunks_exact_mut(width).zip(encoded.column(column)) {
+                    row[at] = q;
+                }
+                at += 1;
+            }
+        }
+        add_sparse(&subjects[first..end], rows, width, k, &mut sums);
     }
-    sums
+    let mut at = 0;
+    let of_party = |stage: &Stage| {
+        let own = at..at + stage.encoder.width();
+        at = own.end;
+        sums.chunks_exact(width).flat_map(|row| &row[own.clone()]).copied().collect()
+    };
+    stages.iter().map(of_party).collect()
 }
 
 impl PublicDataset {

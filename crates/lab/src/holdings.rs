@@ -1,6 +1,7 @@
 //! Raw columns as the parties hold them, in memory.
 
 use std::ops::Range;
+use std::sync::OnceLock;
 
 use potluck_core::calibrated::Layout;
 use potluck_core::encoding::{Bounds, Encoder, LevelCount, Values};
@@ -38,11 +39,17 @@ impl Column {
 pub(crate) struct Holdings {
     rows: usize,
     parties: Vec<Vec<Column>>,
+    first_sums: OnceLock<Vec<Vec<i64>>>,
 }
 
 impl Holdings {
     pub(crate) fn new(rows: usize, parties: Vec<Vec<Column>>) -> Self {
-        Self { rows, parties }
+        Self { rows, parties, first_sums: OnceLock::new() }
+    }
+
+    /// The exact sums of every party's first stage, which are the same whatever the privacy.
+    pub(crate) fn first_sums(&self, compute: impl FnOnce() -> Vec<Vec<i64>>) -> Vec<Vec<i64>> {
+        self.first_sums.get_or_init(compute).clone()
     }
 
     /// Number of subjects.

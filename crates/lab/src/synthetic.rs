@@ -1,6 +1,6 @@
 //! The paper's synthetic data: d = 10 uniform features, a label without noise, six parties.
 
-use potluck_core::encoding::Bounds;
+use potluck_core::encoding::{Bounds, EncodedRows, Encoder, RowEncoder, Values};
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
@@ -12,6 +12,9 @@ use crate::table::Table;
 const FEATURES: usize = 10;
 /// Five parties with two features each, one with the label.
 const LARGEST_PARTY: usize = 2;
+
+/// Rows encoded at a time.
+const BATCH: usize = 4096;
 
 /// A uniform number in [−1, 1).
 pub(crate) fn uniform(rng: &mut Xoshiro256PlusPlus) -> f64 {
@@ -34,21 +37,28 @@ pub(crate) fn table_with(
     let mut rng = Xoshiro256PlusPlus::from_seed(seed.of("data").bytes());
     let weights: Vec<f64> = (0..FEATURES).map(|_| uniform(&mut rng) / FEATURES as f64).collect();
     let bounds = Bounds::new(-1.0, 1.0).expect("−1 is below 1");
-    let mut rows = Vec::with_capacity(n * (FEATURES + 1));
     let mut columns: Vec<Vec<f64>> = (0..=FEATURES).map(|_| Vec::with_capacity(n)).collect();
     for _ in 0..n {
         let mut label = 0.0;
         for (weight, column) in weights.iter().zip(&mut columns) {
             let value = feature(&mut rng);
             label += weight * value;
-            rows.push(bounds.encode(value));
             column.push(value);
         }
         if residual > 0.0 {
             label += residual * feature(&mut rng);
         }
-        rows.push(bounds.encode(label));
         columns[FEATURES].push(label);
+    }
+    let encoder = RowEncoder::plain(&[Encoder::Numeric(bounds); FEATURES + 1]);
+    let mut rows = Vec::with_capacity(n * (FEATURES + 1));
+    let mut encoded = EncodedRows::default();
+    for first in (0..n).step_by(BATCH) {
+        let end = n.min(first + BATCH);
+        let values: Vec<Values<'_>> =
+            columns.iter().map(|column| Values::Numbers(&column[first..end])).collect();
+        encoder.encode(&values, end - first, &mut encoded);
+        encoded.append_rows(&mut rows);
     }
     let mut columns = columns.into_iter().map(|values| Column::Numbers { bounds, values });
     let mut parties: Vec<Vec<Column>> = Vec::new();

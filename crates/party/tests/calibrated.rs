@@ -304,3 +304,37 @@ fn a_later_stage_that_fails_says_that_the_charge_stands() {
     release_with(&job, &mut ledger, &(), seed).unwrap();
     assert_eq!(ledger.budget("patients").unwrap().unwrap().spent, spent);
 }
+
+/// Ids are searched for duplicates in the first pass, so a table that is another one later must not be read on.
+#[test]
+fn a_table_that_changes_between_passes_is_refused() {
+    struct Change<'a>(&'a std::path::Path, String);
+    impl Observer for Change<'_> {
+        fn step(&self, step: Step) {
+            if step == Step::Stored(0) {
+                let modified = std::fs::metadata(self.0).unwrap().modified().unwrap();
+                std::fs::write(self.0, &self.1).unwrap();
+                let file = std::fs::File::options().append(true).open(self.0).unwrap();
+                file.set_modified(modified + std::time::Duration::from_secs(1)).unwrap();
+            }
+        }
+    }
+    let study = calibrated(1.0, 10);
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("people.csv");
+    let rows: String = (0..10).map(|id| format!("{id},{},0.1,no,north\n", 20 + id)).collect();
+    let good = format!("id,age,dose,smoker,region\n{rows}");
+    let seed = || Ok(ChaCha20Rng::seed_from_u64(5));
+    // The second has an id twice, and is as long; the first differs by its time alone.
+    for later in [good.clone(), good.replace("\n7,", "\n6,")] {
+        std::fs::write(&data, &good).unwrap();
+        let mut ledger = new_ledger(tempfile::tempdir_in(&folder).unwrap().path());
+        let table = Table::open(&data, &std::env::temp_dir()).unwrap();
+        let out = folder.path().join("out.parquet");
+        let job = job(&study, &table, &out, 2);
+        let error = release_with(&job, &mut ledger, &Change(&data, later), seed).err().unwrap();
+        let problem = std::error::Error::source(&error).unwrap().to_string();
+        assert!(problem.contains("was changed while it was being read"), "{problem}");
+        assert!(!out.exists());
+    }
+}

@@ -13,6 +13,7 @@ use arrow_array::RecordBatch;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use parquet::arrow::ArrowWriter;
+use parquet::file::properties::WriterProperties;
 use potluck_core::encoding::{Bounds, Q};
 use potluck_core::noise::{NOISED_SUM_LIMIT, add_noise};
 use potluck_party::Table;
@@ -61,6 +62,14 @@ fn open(path: &Path, bytes: &[u8]) -> Table {
 
 fn parquet(batch: &RecordBatch) -> Vec<u8> {
     let mut writer = ArrowWriter::try_new(Vec::new(), batch.schema(), None).unwrap();
+    writer.write(batch).unwrap();
+    writer.into_inner().unwrap()
+}
+
+/// The same in row groups of so many rows.
+fn row_groups(batch: &RecordBatch, rows: usize) -> Vec<u8> {
+    let properties = WriterProperties::builder().set_max_row_group_row_count(Some(rows)).build();
+    let mut writer = ArrowWriter::try_new(Vec::new(), batch.schema(), Some(properties)).unwrap();
     writer.write(batch).unwrap();
     writer.into_inner().unwrap()
 }
@@ -160,11 +169,45 @@ fn sums_do_not_depend_on_threads_batches_order_or_format() {
             let path = folder.path().join("table");
             assert!(sums(&study, &open(&path, &bytes), 2) == expected, "{name}");
         }
+        for (rows, size) in [(1000, 100), (999, 8192), (300, 64), (37, 20), (1, 8192)] {
+            let bytes = row_groups(&batch(&people), rows);
+            for threads in [1, 2, 7] {
+                let table = open(&folder.path().join("table"), &bytes).with_batch_size(size);
+                assert!(sums(&study, &table, threads) == expected, "{threads} threads, groups of {rows}");
+            }
+        }
         for threads in [1, 2, 7] {
             for batch in [1, 3, 100, 8192] {
                 let table =
                     open(&folder.path().join("table"), csv(&people).as_bytes()).with_batch_size(batch);
                 assert!(sums(&study, &table, threads) == expected, "{threads} threads, batches of {batch}");
+            }
+        }
+    }
+}
+
+/// Of several bad rows the first is named, and of several duplicates the first that repeats an earlier row.
+#[test]
+fn errors_do_not_depend_on_threads_or_row_groups() {
+    let folder = tempfile::tempdir().unwrap();
+    let study = study(400, "id = \"integer\"", "");
+    let mut bad = subjects(400);
+    for row in [399, 250, 120, 130] {
+        bad[row].smoker = Some("perhaps");
+    }
+    let mut repeated = subjects(400);
+    for (row, earlier) in [(390, 1), (200, 3), (150, 9)] {
+        repeated[row].id = repeated[earlier].id;
+    }
+    for (people, expected) in [(bad, "row 121"), (repeated, "the same as in row 10")] {
+        for rows in [400, 30] {
+            let bytes = row_groups(&batch(&people), rows);
+            for threads in [1, 2, 7] {
+                for _ in 0..5 {
+                    let table = open(&folder.path().join("table"), &bytes).with_batch_size(11);
+                    let error = release(&study, &table, threads, 9).err().unwrap().to_string();
+                    assert!(error.contains(expected), "{threads} threads: {error}");
+                }
             }
         }
     }

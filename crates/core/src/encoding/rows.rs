@@ -46,9 +46,14 @@ impl EncodedRows {
 
     /// The same values, row by row.
     pub fn to_rows(&self) -> Vec<i32> {
-        let mut all = Vec::with_capacity(self.columns.len());
-        self.each_tile(|_, rows| all.extend_from_slice(rows));
-        all
+        let mut rows = Vec::with_capacity(self.columns.len());
+        self.append_rows(&mut rows);
+        rows
+    }
+
+    /// Appends the same values, row by row.
+    pub fn append_rows(&self, rows: &mut Vec<i32>) {
+        self.each_tile(|_, tile| rows.extend_from_slice(tile));
     }
 
     /// Hands on some rows at a time, row by row, with the position of the first.

@@ -86,6 +86,25 @@ impl MixingKey {
     pub fn add_subjects(&self, ids: &[&[u8]], subjects: &mut Vec<SubjectDigest>) {
         self.prefix.add_subjects(ids, subjects);
     }
+
+    /// The same for ids that are whole numbers, written in plain decimal.
+    pub fn add_numbered<N: itoa::Integer>(
+        &self,
+        ids: impl IntoIterator<Item = N>,
+        subjects: &mut Vec<SubjectDigest>,
+    ) {
+        // So few at a time that their texts stay in the first-level cache.
+        let mut buffers = [itoa::Buffer::new(); 256];
+        let mut ids = ids.into_iter();
+        loop {
+            let texts: Vec<&[u8]> =
+                buffers.iter_mut().zip(&mut ids).map(|(buffer, id)| buffer.format(id).as_bytes()).collect();
+            if texts.is_empty() {
+                return;
+            }
+            self.add_subjects(&texts, subjects);
+        }
+    }
 }
 
 impl PartialEq for MixingKey {

@@ -310,24 +310,12 @@ impl<'a> Converter<'a> {
     pub(crate) fn subjects(&self, ids: &Ids, subjects: &mut Vec<SubjectDigest>) {
         subjects.clear();
         match ids {
-            Ids::Signed(ids) => self.add_digits(ids, subjects),
-            Ids::Unsigned(ids) => self.add_digits(ids, subjects),
+            Ids::Signed(ids) => self.key.add_numbered(ids.iter().copied(), subjects),
+            Ids::Unsigned(ids) => self.key.add_numbered(ids.iter().copied(), subjects),
             Ids::Texts(ids) => {
                 let texts: Vec<&[u8]> = ids.iter().flatten().map(str::as_bytes).collect();
                 self.key.add_subjects(&texts, subjects);
             }
-        }
-    }
-
-    /// Adds subjects whose ids are whole numbers, in plain decimal.
-    fn add_digits<N: itoa::Integer + Copy>(&self, ids: &[N], subjects: &mut Vec<SubjectDigest>) {
-        // So few at a time that their texts stay in the first-level cache.
-        const AT_A_TIME: usize = 256;
-        let mut buffers = [itoa::Buffer::new(); AT_A_TIME];
-        for ids in ids.chunks(AT_A_TIME) {
-            let texts: Vec<&[u8]> =
-                buffers.iter_mut().zip(ids).map(|(buffer, id)| buffer.format(*id).as_bytes()).collect();
-            self.key.add_subjects(&texts, subjects);
         }
     }
 }

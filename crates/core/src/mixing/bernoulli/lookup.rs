@@ -9,6 +9,7 @@ use std::hint::black_box;
 
 use pulp::x86::V4;
 
+use super::super::signs::WORDS;
 use super::{Kernel, ROWS, Signs};
 
 /// Rows that a table has the sums of.
@@ -18,6 +19,9 @@ const GROUPS: usize = ROWS / GROUP;
 
 /// Vectors of 32 mixed rows worked on at a time.
 const VECTORS: usize = 4;
+
+/// Columns worked on at a time: their sums fit the registers.
+const COLUMNS: usize = 2;
 
 /// Entries of a table whose subset holds row i of the group.
 const WITH_ROW: [u32; GROUP] = [0xaaaa_aaaa, 0xcccc_cccc, 0xf0f0_f0f0, 0xff00_ff00, 0xffff_0000];
@@ -42,7 +46,7 @@ pub(super) struct Lookup {
     /// Tables of low bytes and of the rest, column by column.
     tables: Vec<[[__m512i; 2]; GROUPS]>,
     /// Where to look in the tables of each group, for the mixed rows worked on.
-    places: Box<[[__m512i; VECTORS]; GROUPS]>,
+    places: Box<[[[__m512i; VECTORS]; GROUPS]; WORDS / VECTORS]>,
 }
 
 impl Lookup {
@@ -55,7 +59,7 @@ impl Lookup {
             low: Vec::new(),
             rest: Vec::new(),
             tables: Vec::new(),
-            places: Box::new([[zero(); VECTORS]; GROUPS]),
+            places: Box::new([[[zero(); VECTORS]; GROUPS]; WORDS / VECTORS]),
         }
     }
 
@@ -72,10 +76,10 @@ impl Lookup {
 
     /// Finds where to look for `VECTORS` words of mixed rows.
     #[inline(always)]
-    fn find_places(&mut self, signs: &[[u32; ROWS]]) {
+    fn find_places(&mut self, signs: &[[u32; ROWS]], set: usize) {
         let avx512bw = self.simd.avx512bw;
         for (at, signs) in signs.iter().enumerate() {
-            for (places, bits) in self.places.iter_mut().zip(signs.as_chunks::<GROUP>().0) {
+            for (places, bits) in self.places[set].iter_mut().zip(signs.as_chunks::<GROUP>().0) {
                 let mut place = zero();
                 for (&bits, power) in bits.iter().zip(self.powers) {
                     place = avx512bw._mm512_mask_add_epi16(place, bits, place, power);
@@ -90,6 +94,7 @@ impl Lookup {
     fn add_columns<const COLUMNS: usize>(
         &self,
         column: usize,
+        set: usize,
         sums: &mut [i32],
         stride: usize,
         first: usize,
@@ -97,7 +102,7 @@ impl Lookup {
         let avx512bw = self.simd.avx512bw;
         let tables: [&[[__m512i; 2]; GROUPS]; COLUMNS] = std::array::from_fn(|at| &self.tables[column + at]);
         let mut totals = [[[zero(); 2]; VECTORS]; COLUMNS];
-        for (group, places) in self.places.iter().enumerate() {
+        for (group, places) in self.places[set].iter().enumerate() {
             for (table, totals) in tables.iter().zip(&mut totals) {
                 for (&place, totals) in places.iter().zip(totals) {
                     for (total, &table) in totals.iter_mut().zip(&table[group]) {
@@ -171,16 +176,21 @@ impl Kernel for Lookup {
 
     #[inline(always)]
     fn add(&mut self, signs: &Signs, words: usize, sums: &mut [i32], stride: usize, first: usize) {
-        for (at, signs) in signs[..words.next_multiple_of(VECTORS)].chunks_exact(VECTORS).enumerate() {
-            self.find_places(signs);
-            let first = first + 32 * VECTORS * at;
-            let mut column = 0;
-            while column + 2 <= self.width {
-                self.add_columns::<2>(column, sums, stride, first);
-                column += 2;
+        let sets = words.div_ceil(VECTORS);
+        for (set, signs) in signs.chunks_exact(VECTORS).take(sets).enumerate() {
+            self.find_places(signs, set);
+        }
+        // The tables of a few columns stay in the first-level cache for all mixed rows.
+        let mut column = 0;
+        while column + COLUMNS <= self.width {
+            for set in 0..sets {
+                self.add_columns::<COLUMNS>(column, set, sums, stride, first + 32 * VECTORS * set);
             }
-            if column < self.width {
-                self.add_columns::<1>(column, sums, stride, first);
+            column += COLUMNS;
+        }
+        for column in column..self.width {
+            for set in 0..sets {
+                self.add_columns::<1>(column, set, sums, stride, first + 32 * VECTORS * set);
             }
         }
     }

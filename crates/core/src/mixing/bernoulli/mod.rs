@@ -21,6 +21,9 @@ use crate::vector::units;
 /// Subjects in a block: whole lanes, whole groups of every kernel, and few enough for sums of bytes in 16 bits.
 const ROWS: usize = 240;
 
+/// Mixed rows turned from columns to rows at a time.
+const TURNED: usize = 16;
+
 /// Signs of a block of subjects in a block of mixed rows: bit i of `[w][s]` is that of subject s in row 32w + i.
 type Signs = [[u32; ROWS]; WORDS];
 
@@ -164,10 +167,14 @@ impl<'a> Product<'a> {
             for row in rows.chunks_exact(width) {
                 totals.iter_mut().zip(row).for_each(|(total, &q)| *total = total.wrapping_add(q));
             }
-            for (j, (parts, &total)) in parts.chunks_exact(stride).zip(&totals).enumerate() {
-                for (sum, &part) in sums.iter_mut().skip(j).step_by(width).zip(parts) {
-                    // Overflow is excluded when the study is checked: n·C < 2⁶².
-                    *sum = sum.wrapping_add((i64::from(part) << 1).wrapping_sub(i64::from(total)));
+            // A few mixed rows at a time stay in cache.
+            for (first, sums) in (0..).step_by(TURNED).zip(sums.chunks_mut(TURNED * width)) {
+                for (j, &total) in totals.iter().enumerate() {
+                    let parts = &parts[j * stride + first..];
+                    for (row, &part) in sums.chunks_exact_mut(width).zip(parts) {
+                        // Overflow is excluded when the study is checked: n·C < 2⁶².
+                        row[j] = row[j].wrapping_add((i64::from(part) << 1).wrapping_sub(i64::from(total)));
+                    }
                 }
             }
         }

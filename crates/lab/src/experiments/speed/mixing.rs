@@ -11,6 +11,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use serde_json::json;
 
 use super::{AS_FAST, Contestant, Figure, NO_PEER, Setup, Timed, clock, count, duration, short};
+use crate::machine::Peaks;
 use crate::seeds::Seed;
 
 /// Subjects that a thread takes at a time, as many as in a batch of a table.
@@ -38,14 +39,15 @@ impl Encoded {
         let next = AtomicUsize::new(0);
         let work = || {
             let mut sums = vec![0; k as usize * self.width];
+            let mut subjects = Vec::new();
             loop {
                 let first = next.fetch_add(BATCH, Ordering::Relaxed);
                 if first >= self.ids.len() {
                     return sums;
                 }
                 let last = self.ids.len().min(first + BATCH);
-                let subjects: Vec<SubjectDigest> =
-                    self.ids[first..last].iter().map(|id| key.subject(id.to_string().as_bytes())).collect();
+                subjects.clear();
+                key.add_numbered(self.ids[first..last].iter().copied(), &mut subjects);
                 add(&subjects, &self.rows[first * self.width..last * self.width], self.width, k, &mut sums);
             }
         };
@@ -61,33 +63,49 @@ impl Encoded {
     }
 }
 
-/// The shape of the paper's largest table, beside NumPy.
-pub(super) fn bernoulli(setup: &Setup) -> Result<Figure> {
+/// The shape of the paper's largest table, beside NumPy; and beside NumPy with signs drawn in the fastest way found.
+pub(super) fn bernoulli(setup: &Setup) -> Result<Vec<Figure>> {
     let (n, d, k) = (if setup.quick { 20_000 } else { 412_276 }, 91, 1000);
     let encoded = Encoded::new(n, d);
-    let arguments = json!({ "n": n, "d": d, "k": k });
-    let mut peer = match &setup.peers {
-        None => None,
-        Some(peers) => Some(peers.start("bernoulli.py", &arguments, setup.threads)?),
-    };
+    let mut peers = Vec::new();
+    if let Some(environment) = &setup.peers {
+        for (draw, name) in
+            [("integers", "NumPy float32"), ("bytes", "NumPy float32, signs by a table of bytes")]
+        {
+            let arguments = json!({ "n": n, "d": d, "k": k, "draw": draw });
+            peers.push((name, environment.start("bernoulli.py", &arguments, setup.threads)?));
+        }
+    }
     let mut contestants =
         vec![Contestant::new(
             "potluck",
             || Ok(clock(|| Ok(encoded.mix(add_bernoulli, k, setup.threads)))?.0),
         )];
-    if let Some(peer) = &mut peer {
-        contestants.push(Contestant::new("NumPy", || Ok(peer.run()?.0)));
+    for (name, peer) in &mut peers {
+        contestants.push(Contestant::new(*name, || Ok(peer.run()?.0)));
     }
     let timed = setup.interleave("bernoulli mixing", contestants)?;
     let additions = (n * d) as f64 * k as f64 / timed[0].median();
-    let ours = format!("{}, {} G sign-additions/s", duration(timed[0].median()), short(additions / 1e9));
-    let beside =
-        timed.get(1).map_or(NO_PEER.to_owned(), |peer| format!("NumPy float32: {}", duration(peer.median())));
+    let peaks = Peaks::measure(setup.threads);
+    let mut ours = format!("{}, {} G sign-additions/s", duration(timed[0].median()), short(additions / 1e9));
+    if let Some(peaks) = &peaks {
+        let times = additions / peaks.multiply_add;
+        ours += &format!(", {} × the peak of multiply-add", short(times));
+    }
     let name = format!("bernoulli mixing in memory, {}, d = {d}, k = {k}", count(n as u64));
-    Ok(Figure::new(name, ours)
-        .beside(beside)
-        .at_least(timed.get(1).map(|peer| (&timed[0], peer)), 10.0)
-        .timed(timed))
+    let figure = |peer: Option<&Timed>| {
+        let beside =
+            peer.map_or(NO_PEER.to_owned(), |peer| format!("{}: {}", peer.name, duration(peer.median())));
+        let mut figure = Figure::new(&name, &ours).beside(beside).timed(timed.clone());
+        figure.share_of_peak = peaks.as_ref().map(|peaks| additions / peaks.lookup);
+        figure
+    };
+    let first = figure(timed.get(1)).at_least(timed.get(1).map(|peer| (&timed[0], peer)), 10.0);
+    let others = timed
+        .iter()
+        .skip(2)
+        .map(|peer| figure(Some(peer)).ratio(Some(timed[0].times_as_fast_as(peer)), AS_FAST));
+    Ok(std::iter::once(first).chain(others).collect())
 }
 
 /// Sparse mixing beside the sketches of scikit-learn and SciPy, for information.

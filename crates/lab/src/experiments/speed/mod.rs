@@ -205,7 +205,8 @@ pub(crate) fn run(arguments: &Speed, common: &Common) -> Result<()> {
     let surveys = [Survey::prepare(rows.div_ceil(10))?, Survey::prepare(rows)?];
     setup.bar.enable_steady_tick(Duration::from_millis(200));
 
-    let mut figures = vec![noise::exact(&setup)?, mixing::bernoulli(&setup)?];
+    let mut figures = vec![noise::exact(&setup)?];
+    figures.extend(mixing::bernoulli(&setup)?);
     let passes = passes::measure(&setup, &surveys)?;
     figures.extend(passes.figures(&setup));
     figures.extend(mixing::sparse(&setup, rows as usize, passes.k)?);
