@@ -46,7 +46,7 @@ pub(super) struct Lookup {
     /// Tables of low bytes and of the rest, column by column.
     tables: Vec<[[__m512i; 2]; GROUPS]>,
     /// Where to look in the tables of each group, for the mixed rows worked on.
-    places: Box<[[[__m512i; VECTORS]; GROUPS]; WORDS / VECTORS]>,
+    places: Vec<[[__m512i; VECTORS]; GROUPS]>,
 }
 
 impl Lookup {
@@ -59,7 +59,7 @@ impl Lookup {
             low: Vec::new(),
             rest: Vec::new(),
             tables: Vec::new(),
-            places: Box::new([[[zero(); VECTORS]; GROUPS]; WORDS / VECTORS]),
+            places: vec![[[zero(); VECTORS]; GROUPS]; WORDS / VECTORS],
         }
     }
 
