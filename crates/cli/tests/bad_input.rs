@@ -40,6 +40,11 @@ fn tables_of_the_wrong_shape() {
     refused_table(format!("{}77,30,no\n", north_csv()), &["more rows than the 40"]);
     refused_table(with_row(3, "2,22"), &["row 3", "2 fields", "header has 3"]);
     refused_table(b"id,age,smoker\n1,20,\xff\xfe\n".as_slice(), &["column \"smoker\"", "row 1", "UTF-8"]);
+    // A character that lies across two rows is none.
+    refused_table(
+        b"id,age,smoker\n0,20,\xc3\n1,21,\xa9\n".as_slice(),
+        &["column \"smoker\"", "row 1", "UTF-8"],
+    );
     refused_table(b"PAR1 this is no Parquet".as_slice(), &["cannot be decoded"]);
     refused_table(b"\x1f\x8b\x08 this is no gzip".as_slice(), &["bad.csv"]);
     refused_table(b"ARROW1 this is no Arrow".as_slice(), &["cannot be decoded"]);

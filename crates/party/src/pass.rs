@@ -3,6 +3,7 @@
 //! Each thread adds to sums of its own; integer sums do not depend on who added what, so the result is the same for any
 //! number of threads and any batch size.
 
+use std::cmp::Ordering::{Equal, Greater, Less};
 use std::collections::{HashMap, HashSet};
 use std::hash::RandomState;
 use std::num::NonZero;
@@ -122,6 +123,12 @@ impl<'a> Input<'a> {
         let columns =
             if search || mixes { &self.columns[..] } else { &self.columns[..self.party.columns().len()] };
         let parts = self.table.parts(columns)?;
+        // Where the file says how many there are, nobody has to wait for a pass to know.
+        match parts.rows.map(|claimed| claimed.cmp(&rows)) {
+            Some(Greater) => return Err(self.wrong_rows("more")),
+            Some(Less) => return Err(self.wrong_rows("fewer")),
+            Some(Equal) | None => {}
+        }
         let converter = self.converter(parts.text);
         let share = stage.coordinates().saturating_mul(self.threads.get()) > OWN_SUMS_LIMIT;
         let total = Mutex::new(Sums::zero(stage));
@@ -135,7 +142,7 @@ impl<'a> Input<'a> {
             subjects: Vec::new(),
         };
         let take = |worker: &mut Worker, first: u64, batch: RecordBatch| {
-            if first + batch.num_rows() as u64 > rows {
+            if first.saturating_add(batch.num_rows() as u64) > rows {
                 return Err(self.wrong_rows("more"));
             }
             let values = converter.rows(first, &batch)?;

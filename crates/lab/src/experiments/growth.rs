@@ -126,23 +126,27 @@ fn report(points: &[Point], runs: usize, work: Work, common: &Common) -> Result<
 }
 
 fn figure(points: &[Point]) -> Result<String> {
-    let panel = |title: &str, value: &dyn Fn(&Point, &Runs) -> f64| {
+    let panel = |title: &str, y_scale: Scale, value: &dyn Fn(&Point, &Runs) -> f64| {
         let of_job = |(at, kind): (usize, JobKind)| Series {
             name: kind.name().to_owned(),
             points: points.iter().map(|point| (point.rows as f64, value(point, &point.jobs[at]))).collect(),
         };
+        let series: Vec<Series> = JobKind::ALL.into_iter().enumerate().map(of_job).collect();
         Panel {
             title: title.to_owned(),
             x_axis: "rows".to_owned(),
             x_scale: Scale::Log,
-            y_scale: Scale::Log,
-            y_range: None,
-            series: JobKind::ALL.into_iter().enumerate().map(of_job).collect(),
+            y_scale,
+            y_range: (y_scale == Scale::Linear).then(|| {
+                let highest = series.iter().flat_map(|series| &series.points).map(|point| point.1);
+                (0.0, 1.05 * highest.fold(0.0, f64::max))
+            }),
+            series,
             joined: true,
         }
     };
     grid(&[vec![
-        panel("time a row, ns", &|point, job| 1e9 * job.seconds() / point.rows as f64),
-        panel("peak memory, MB", &|_, job| job.peak_bytes() as f64 / 1e6),
+        panel("time a row, ns", Scale::Linear, &|point, job| 1e9 * job.seconds() / point.rows as f64),
+        panel("peak memory, MB", Scale::Log, &|_, job| job.peak_bytes() as f64 / 1e6),
     ]])
 }

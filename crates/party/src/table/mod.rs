@@ -4,6 +4,7 @@
 //! first bytes, not in its name.
 
 pub(crate) mod convert;
+pub(crate) mod csv;
 mod parallel;
 
 use std::collections::HashSet;
@@ -16,10 +17,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 
-use arrow_array::builder::StringBuilder;
-use arrow_array::{ArrayRef, RecordBatch, RecordBatchReader};
+use arrow_array::{RecordBatch, RecordBatchReader};
 use arrow_ipc::reader::{FileReader, StreamReader};
-use arrow_schema::{ArrowError, DataType, Field, Schema};
+use arrow_schema::ArrowError;
 use flate2::read::MultiGzDecoder;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{
@@ -59,7 +59,29 @@ enum Format {
 }
 
 /// Batches of rows, in order.
-pub(crate) type Batches = Box<dyn Iterator<Item = Result<RecordBatch, Error>> + Send>;
+pub(crate) type Batches = Box<dyn Iterator<Item = Result<Batch, Error>> + Send>;
+
+/// Rows as they were read; what can be done by any thread is left to be done.
+pub(crate) enum Batch {
+    Decoded(RecordBatch),
+    Csv(csv::Rows),
+}
+
+impl Batch {
+    fn rows(&self) -> usize {
+        match self {
+            Self::Decoded(batch) => batch.num_rows(),
+            Self::Csv(rows) => rows.count(),
+        }
+    }
+
+    pub(crate) fn decode(self) -> Result<RecordBatch, Error> {
+        match self {
+            Self::Decoded(batch) => Ok(batch),
+            Self::Csv(rows) => rows.decode(),
+        }
+    }
+}
 
 /// A table with just the columns asked for, in the order asked for, in parts that can be read at the same time.
 pub(crate) struct Parts<'a> {
@@ -67,6 +89,8 @@ pub(crate) struct Parts<'a> {
     pub(crate) text: bool,
     /// The position of each part's first row.
     pub(crate) first_rows: Vec<u64>,
+    /// How many rows the table says it has, if it does.
+    pub(crate) rows: Option<u64>,
     /// Opens a part, or all of them one after the other.
     pub(crate) open: Box<dyn Fn(Option<usize>) -> Result<Batches, Error> + Sync + 'a>,
 }
@@ -74,7 +98,7 @@ pub(crate) struct Parts<'a> {
 impl<'a> Parts<'a> {
     /// A table that can only be read from start to end.
     fn whole(text: bool, open: impl Fn() -> Result<Batches, Error> + Sync + 'a) -> Self {
-        Self { text, first_rows: vec![0], open: Box::new(move |_| open()) }
+        Self { text, first_rows: vec![0], rows: None, open: Box::new(move |_| open()) }
     }
 }
 
@@ -170,7 +194,7 @@ impl Table {
             Format::Csv | Format::GzipCsv => {
                 let mut reader = self.csv()?;
                 let header = reader.headers().map_err(|error| match error.kind() {
-                    csv::ErrorKind::Utf8 { .. } => {
+                    ::csv::ErrorKind::Utf8 { .. } => {
                         self.problem("its header line is not UTF-8 text; convert the file to UTF-8")
                     }
                     _ => self.damaged(),
@@ -249,10 +273,14 @@ impl Table {
         Ok(rows.into_inner())
     }
 
-    /// The table in one part, from start to end; and whether its values are text.
-    pub(crate) fn batches(&self, columns: &[String]) -> Result<(bool, Batches), Error> {
+    /// The table from start to end; and whether its values are text.
+    pub(crate) fn batches(
+        &self,
+        columns: &[String],
+    ) -> Result<(bool, impl Iterator<Item = Result<RecordBatch, Error>> + use<>), Error> {
         let parts = self.parts(columns)?;
-        Ok((parts.text, (parts.open)(None)?))
+        let batches = (parts.open)(None)?;
+        Ok((parts.text, batches.map(|batch| batch.and_then(Batch::decode))))
     }
 
     /// The parts that the table is read in.
@@ -260,18 +288,9 @@ impl Table {
         let positions = self.positions(columns)?;
         Ok(match self.format {
             Format::Csv | Format::GzipCsv => {
-                let fields: Vec<_> =
-                    columns.iter().map(|name| Field::new(name, DataType::Utf8, false)).collect();
-                let schema = Arc::new(Schema::new(fields));
+                let layout = Arc::new(csv::Layout::new(&self.name, columns, positions));
                 Parts::whole(true, move || {
-                    Ok(Box::new(CsvBatches {
-                        table: self.name.clone(),
-                        reader: self.csv()?,
-                        schema: Arc::clone(&schema),
-                        positions: positions.clone(),
-                        batch: self.batch,
-                        row: 0,
-                    }))
+                    Ok(Box::new(csv::Batches::new(self.csv()?, Arc::clone(&layout), self.batch)))
                 })
             }
             Format::Parquet => self.row_groups(positions)?,
@@ -296,10 +315,11 @@ impl Table {
             return Err(self.damaged());
         }
         let mut first_rows = Vec::new();
-        let mut next = 0;
+        let mut next = 0_u64;
         for group in metadata.metadata().row_groups() {
             first_rows.push(next);
-            next += group.num_rows() as u64;
+            // What a file claims may be anything; batches are counted when they are read.
+            next = next.saturating_add(group.num_rows() as u64);
         }
         let mask = ProjectionMask::roots(metadata.parquet_schema(), positions.iter().copied());
         let groups = first_rows.len();
@@ -312,7 +332,7 @@ impl Table {
                 .map_err(|_| self.damaged())?;
             Ok(self.typed(reader, &positions))
         };
-        Ok(Parts { text: false, first_rows, open: Box::new(open) })
+        Ok(Parts { text: false, first_rows, rows: Some(next), open: Box::new(open) })
     }
 
     /// Batches of a decoder that gives the columns at `positions` in the order of the file.
@@ -323,12 +343,13 @@ impl Table {
         let order = reading_order(positions);
         let table = self.name.clone();
         let in_order = move |batch: Result<RecordBatch, ArrowError>| {
-            batch.and_then(|batch| batch.project(&order)).map_err(|_| damaged(&table))
+            let batch = batch.and_then(|batch| batch.project(&order));
+            batch.map(Batch::Decoded).map_err(|_| damaged(&table))
         };
         Box::new(Guarded(reader).map(in_order))
     }
 
-    fn csv(&self) -> Result<csv::Reader<Box<dyn Read + Send>>, Error> {
+    fn csv(&self) -> Result<::csv::Reader<Box<dyn Read + Send>>, Error> {
         let mut stream: Box<dyn Read + Send> = match self.format {
             Format::GzipCsv => Box::new(MultiGzDecoder::new(BufReader::new(self.file()?))),
             _ => Box::new(self.file()?),
@@ -341,7 +362,7 @@ impl Table {
             head.clear();
         }
         let stream: Box<dyn Read + Send> = Box::new(io::Cursor::new(head).chain(stream));
-        Ok(csv::ReaderBuilder::new().buffer_capacity(1 << 18).from_reader(stream))
+        Ok(::csv::ReaderBuilder::new().buffer_capacity(1 << 18).from_reader(stream))
     }
 
     fn arrow(&self, projection: Option<Vec<usize>>) -> Result<Box<dyn RecordBatchReader + Send>, Error> {
@@ -382,72 +403,4 @@ fn reading_order(positions: &[usize]) -> Vec<usize> {
         .iter()
         .map(|position| sorted.binary_search(position).expect("every position is in the sorted list"))
         .collect()
-}
-
-/// CSV as batches of text columns.
-struct CsvBatches {
-    table: String,
-    reader: csv::Reader<Box<dyn Read + Send>>,
-    schema: Arc<Schema>,
-    positions: Vec<usize>,
-    batch: usize,
-    row: u64,
-}
-
-impl CsvBatches {
-    fn read(&mut self) -> Result<Option<RecordBatch>, Error> {
-        let mut builders: Vec<_> = self.positions.iter().map(|_| StringBuilder::new()).collect();
-        let mut record = csv::ByteRecord::new();
-        let mut count = 0;
-        while count < self.batch {
-            match self.reader.read_byte_record(&mut record) {
-                Ok(true) => {}
-                Ok(false) => break,
-                Err(error) => return Err(self.problem(&error)),
-            }
-            self.row += 1;
-            count += 1;
-            for (at, (builder, &position)) in builders.iter_mut().zip(&self.positions).enumerate() {
-                let text = std::str::from_utf8(&record[position]).map_err(|_| Error::Value {
-                    table: self.table.clone(),
-                    column: self.schema.field(at).name().clone(),
-                    row: self.row,
-                    problem: "is not UTF-8 text; convert the file to UTF-8".to_owned(),
-                })?;
-                builder.append_value(text);
-            }
-        }
-        if count == 0 {
-            return Ok(None);
-        }
-        let options = arrow_array::RecordBatchOptions::new().with_row_count(Some(count));
-        let arrays: Vec<ArrayRef> =
-            builders.iter_mut().map(|builder| Arc::new(builder.finish()) as ArrayRef).collect();
-        let batch = RecordBatch::try_new_with_options(Arc::clone(&self.schema), arrays, &options)
-            .expect("text columns of equal length");
-        Ok(Some(batch))
-    }
-
-    /// Never the reader's own message: it may quote the line.
-    fn problem(&self, error: &csv::Error) -> Error {
-        let problem = match error.kind() {
-            csv::ErrorKind::UnequalLengths { expected_len, len, .. } => format!(
-                "row {} has {len} fields where the header has {expected_len}; check its quotes and separators",
-                self.row + 1
-            ),
-            csv::ErrorKind::Io(_) => {
-                format!("cannot be read after row {}; it is damaged or cut short", self.row)
-            }
-            _ => format!("row {} is not valid CSV; check its quotes and separators", self.row + 1),
-        };
-        Error::Table { table: self.table.clone(), problem }
-    }
-}
-
-impl Iterator for CsvBatches {
-    type Item = Result<RecordBatch, Error>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        self.read().transpose()
-    }
 }

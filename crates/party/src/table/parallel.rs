@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use arrow_array::RecordBatch;
 
-use super::{Batches, Parts};
+use super::{Batch, Batches, Parts};
 use crate::{Error, lock};
 
 /// A part that is being read, with the position of its next row; nothing when it has been read.
@@ -34,7 +34,7 @@ pub(crate) fn read_parts<T: Send>(
         let mut own = start();
         while let Some(part) = reading.choose() {
             while let Some((first, batch)) = reading.batch(&part) {
-                if let Err(error) = take(&mut own, first, batch) {
+                if let Err(error) = batch.decode().and_then(|batch| take(&mut own, first, batch)) {
                     reading.fail(first, error);
                 }
             }
@@ -81,14 +81,14 @@ impl Reading<'_> {
     }
 
     /// The next batch of a part and the position of its first row.
-    fn batch(&self, part: &Open) -> Option<(u64, RecordBatch)> {
+    fn batch(&self, part: &Open) -> Option<(u64, Batch)> {
         let mut reader = lock(part);
         let (batches, position) = reader.as_mut()?;
         let first = *position;
         let batch = if first < self.failed_at.load(Ordering::Relaxed) { batches.next() } else { None };
         match batch {
             Some(Ok(batch)) => {
-                *position += batch.num_rows() as u64;
+                *position = position.saturating_add(batch.rows() as u64);
                 return Some((first, batch));
             }
             Some(Err(error)) => self.fail(first, error),

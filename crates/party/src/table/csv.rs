@@ -1,0 +1,160 @@
+//! CSV as batches of text columns.
+//!
+//! Records can only be found one after the other, so that is all that is done while reading; whether fields are text is
+//! checked by whoever takes the batch.
+
+use std::io::Read;
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, StringArray};
+use arrow_buffer::{Buffer, OffsetBuffer, ScalarBuffer};
+use arrow_schema::{DataType, Field, Schema};
+
+use super::Batch;
+use crate::Error;
+
+/// A batch ends early when the text of its columns is larger than this.
+const LARGEST: usize = 1 << 26;
+
+/// What is wanted of the records.
+pub(crate) struct Layout {
+    table: String,
+    schema: Arc<Schema>,
+    positions: Vec<usize>,
+}
+
+impl Layout {
+    pub(super) fn new(table: &str, columns: &[String], positions: Vec<usize>) -> Self {
+        let fields: Vec<_> = columns.iter().map(|name| Field::new(name, DataType::Utf8, false)).collect();
+        Self { table: table.to_owned(), schema: Arc::new(Schema::new(fields)), positions }
+    }
+
+    fn problem(&self, problem: String) -> Error {
+        Error::Table { table: self.table.clone(), problem }
+    }
+}
+
+/// Reads records, some at a time.
+pub(super) struct Batches {
+    reader: csv::Reader<Box<dyn Read + Send>>,
+    record: csv::ByteRecord,
+    layout: Arc<Layout>,
+    batch: usize,
+    row: u64,
+}
+
+impl Batches {
+    pub(super) fn new(reader: csv::Reader<Box<dyn Read + Send>>, layout: Arc<Layout>, batch: usize) -> Self {
+        Self { reader, record: csv::ByteRecord::new(), layout, batch, row: 0 }
+    }
+
+    fn read(&mut self) -> Result<Option<Batch>, Error> {
+        let mut columns = vec![Column { bytes: Vec::new(), ends: vec![0] }; self.layout.positions.len()];
+        let first = self.row;
+        let mut size = 0;
+        let mut count = 0;
+        while count < self.batch && size < LARGEST {
+            match self.reader.read_byte_record(&mut self.record) {
+                Ok(true) => {}
+                Ok(false) => break,
+                Err(error) => return Err(self.problem(&error)),
+            }
+            self.row += 1;
+            count += 1;
+            for (column, &position) in columns.iter_mut().zip(&self.layout.positions) {
+                let field = &self.record[position];
+                size += field.len();
+                column.bytes.extend_from_slice(field);
+                let end = i32::try_from(column.bytes.len()).map_err(|_| {
+                    self.layout.problem(format!("row {} is too long; check its quotes", self.row))
+                })?;
+                column.ends.push(end);
+            }
+        }
+        let rows = Rows { first, count, columns, layout: Arc::clone(&self.layout) };
+        Ok((count > 0).then_some(Batch::Csv(rows)))
+    }
+
+    /// Never the reader's own message: it may quote the line.
+    fn problem(&self, error: &csv::Error) -> Error {
+        self.layout.problem(match error.kind() {
+            csv::ErrorKind::UnequalLengths { expected_len, len, .. } => format!(
+                "row {} has {len} fields where the header has {expected_len}; check its quotes and separators",
+                self.row + 1
+            ),
+            csv::ErrorKind::Io(_) => {
+                format!("cannot be read after row {}; it is damaged or cut short", self.row)
+            }
+            _ => format!("row {} is not valid CSV; check its quotes and separators", self.row + 1),
+        })
+    }
+}
+
+impl Iterator for Batches {
+    type Item = Result<Batch, Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.read().transpose()
+    }
+}
+
+/// The fields of one column, one after the other.
+#[derive(Clone)]
+struct Column {
+    bytes: Vec<u8>,
+    ends: Vec<i32>,
+}
+
+/// Records as they were read. No `Debug`: these are private.
+pub(crate) struct Rows {
+    /// Position of the first one in the table.
+    first: u64,
+    count: usize,
+    columns: Vec<Column>,
+    layout: Arc<Layout>,
+}
+
+impl Rows {
+    pub(super) fn count(&self) -> usize {
+        self.count
+    }
+
+    /// Text columns, if everything is UTF-8.
+    pub(super) fn decode(mut self) -> Result<RecordBatch, Error> {
+        if let Some(error) = self.first_that_is_not_text() {
+            return Err(error);
+        }
+        let array = |column: Column| -> ArrayRef {
+            let offsets = OffsetBuffer::new(ScalarBuffer::from(column.ends));
+            let array = StringArray::try_new(offsets, Buffer::from_vec(column.bytes), None);
+            Arc::new(array.expect("every field is text"))
+        };
+        let arrays = std::mem::take(&mut self.columns).into_iter().map(array).collect();
+        let options = RecordBatchOptions::new().with_row_count(Some(self.count));
+        let batch = RecordBatch::try_new_with_options(Arc::clone(&self.layout.schema), arrays, &options);
+        Ok(batch.expect("text columns of equal length"))
+    }
+
+    fn first_that_is_not_text(&self) -> Option<Error> {
+        // Fields that are text make a text; the other way round a character could lie across two fields.
+        let whole = |column: &Column| {
+            std::str::from_utf8(&column.bytes)
+                .is_ok_and(|text| column.ends.iter().all(|&end| text.is_char_boundary(end as usize)))
+        };
+        if self.columns.iter().all(whole) {
+            return None;
+        }
+        let is_text = |column: &Column, row: usize| {
+            std::str::from_utf8(&column.bytes[column.ends[row] as usize..column.ends[row + 1] as usize])
+                .is_ok()
+        };
+        let bad = |row: usize| Some((row, self.columns.iter().position(|column| !is_text(column, row))?));
+        let (row, column) = (0..self.count).find_map(bad)?;
+        Some(Error::Value {
+            table: self.layout.table.clone(),
+            column: self.layout.schema.field(column).name().clone(),
+            row: self.first + row as u64 + 1,
+            problem: "is not UTF-8 text; convert the file to UTF-8".to_owned(),
+        })
+    }
+}
