@@ -138,6 +138,7 @@ impl Stage {
             }
             Statistic::Moments => add_moments(arch, encoded, sums),
             Statistic::Mixed { mixing: Mixing::Sparse, k } => {
+                assert_eq!(subjects.len(), encoded.count(), "one subject a row");
                 encoded.each_tile(|first, rows| add_sparse(&subjects[first..], rows, width, *k, sums));
             }
             Statistic::Mixed { mixing: Mixing::Bernoulli, k } => {

@@ -56,6 +56,7 @@ impl Machine {
 }
 
 /// Signed additions a second that the vector units could do if nothing else were to be done, on so many threads.
+#[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
 pub(crate) struct Peaks {
     /// By multiplying 16-bit values by their signs and adding pairs, 32 an instruction.
     pub(crate) multiply_add: f64,

@@ -4,7 +4,6 @@
 //! in cache; whoever asks then looks whether ids with equal fingerprints are equal. Beyond a limit fingerprints go to an
 //! unnamed temporary file.
 
-use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::num::NonZero;
@@ -12,8 +11,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use crate::Error;
-use crate::lock;
+use crate::table::read_exact_at;
+use crate::{Error, lock};
 
 /// The first bits of a fingerprint choose its part.
 const PART_BITS: u32 = 8;
@@ -115,38 +114,17 @@ impl Fingerprints {
         let mut bytes = Vec::new();
         for &(start, count) in &spilled.segments[part] {
             bytes.resize(8 * count, 0);
-            read_at(&spilled.file, start, &mut bytes)?;
+            read_exact_at(&spilled.file, start, &mut bytes)?;
             all.extend(bytes.as_chunks().0.iter().map(|bytes| u64::from_le_bytes(*bytes)));
         }
         Ok(())
     }
 }
 
-#[cfg(unix)]
-fn read_at(file: &File, start: u64, bytes: &mut [u8]) -> io::Result<()> {
-    std::os::unix::fs::FileExt::read_exact_at(file, bytes, start)
-}
-
-#[cfg(windows)]
-fn read_at(file: &File, mut start: u64, mut bytes: &mut [u8]) -> io::Result<()> {
-    while !bytes.is_empty() {
-        let read = std::os::windows::fs::FileExt::seek_read(file, bytes, start)?;
-        if read == 0 {
-            return Err(io::ErrorKind::UnexpectedEof.into());
-        }
-        start += read as u64;
-        bytes = &mut bytes[read..];
-    }
-    Ok(())
-}
-
-/// The fingerprints that came more than once.
-pub(crate) fn find_repeated(
-    collected: &[Fingerprints],
-    threads: NonZero<usize>,
-) -> Result<HashSet<u64>, Error> {
+/// The fingerprints that came more than once, sorted.
+pub(crate) fn find_repeated(collected: &[Fingerprints], threads: NonZero<usize>) -> Result<Vec<u64>, Error> {
     let next = AtomicUsize::new(0);
-    let found: Mutex<io::Result<HashSet<u64>>> = Mutex::new(Ok(HashSet::new()));
+    let found: Mutex<io::Result<Vec<u64>>> = Mutex::new(Ok(Vec::new()));
     let work = || {
         let (mut all, mut places, mut repeated) = (Vec::new(), Vec::new(), Vec::new());
         loop {
@@ -158,7 +136,7 @@ pub(crate) fn find_repeated(
             let collected = collected.iter().try_for_each(|own| own.collect(part, &mut all));
             find_in_part(&all, &mut places, &mut repeated);
             match (collected, &mut *lock(&found)) {
-                (Ok(()), Ok(found)) => found.extend(repeated.drain(..)),
+                (Ok(()), Ok(found)) => found.append(&mut repeated),
                 (Err(error), found) => *found = Err(error),
                 _ => {}
             }
@@ -169,7 +147,11 @@ pub(crate) fn find_repeated(
             scope.spawn(work);
         }
     });
-    found.into_inner().unwrap_or_else(PoisonError::into_inner).map_err(Error::Temporary)
+    let found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let mut found = found.map_err(Error::Temporary)?;
+    found.sort_unstable();
+    found.dedup();
+    Ok(found)
 }
 
 /// Appends the values that stand more than once, by a hash table of their places.
@@ -200,6 +182,7 @@ fn find_in_part(values: &[u64], places: &mut Vec<u32>, repeated: &mut Vec<u64>) 
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use std::collections::{BTreeSet, HashSet};
 
     const THREADS: NonZero<usize> = NonZero::new(3).unwrap();
 
@@ -217,13 +200,13 @@ mod tests {
         ) {
             let values: Vec<u64> = values.into_iter().map(spread).collect();
             let mut seen = HashSet::new();
-            let twice: HashSet<u64> = values.iter().filter(|value| !seen.insert(**value)).copied().collect();
+            let twice: BTreeSet<u64> = values.iter().filter(|value| !seen.insert(**value)).copied().collect();
             let mut collected: Vec<Fingerprints> =
                 (0..3).map(|_| Fingerprints::with_limit(&std::env::temp_dir(), limit)).collect();
             for (at, batch) in values.chunks(batch).enumerate() {
                 collected[at % 3].add(batch).unwrap();
             }
-            prop_assert_eq!(find_repeated(&collected, THREADS).unwrap(), twice);
+            prop_assert!(find_repeated(&collected, THREADS).unwrap().iter().eq(&twice));
         }
     }
 
@@ -233,7 +216,7 @@ mod tests {
         own.add(&(0..10_000).map(|value| value << 20).collect::<Vec<_>>()).unwrap();
         assert!(find_repeated(std::slice::from_ref(&own), THREADS).unwrap().is_empty());
         own.add(&[7 << 20]).unwrap();
-        assert_eq!(find_repeated(&[own], THREADS).unwrap(), HashSet::from([7 << 20]));
+        assert_eq!(find_repeated(&[own], THREADS).unwrap(), [7 << 20]);
     }
 
     #[test]

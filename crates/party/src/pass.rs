@@ -4,7 +4,7 @@
 //! number of threads and any batch size.
 
 use std::cmp::Ordering::{Equal, Greater, Less};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::hash::RandomState;
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
@@ -22,6 +22,9 @@ use crate::stage::Sums;
 use crate::table::convert::Converter;
 use crate::table::{Stamp, Table, read_parts};
 use crate::{Error, lock};
+
+/// Repeated fingerprints whose ids are compared at a time: bounds memory where every id is there twice.
+const CHECKED_AT_A_TIME: usize = 1 << 20;
 
 /// Sums larger than this in all are shared by the threads instead of kept by each.
 const OWN_SUMS_LIMIT: usize = 1 << 25;
@@ -155,7 +158,7 @@ impl<'a> Input<'a> {
                     converter.subjects(&ids, &mut worker.subjects);
                 }
             }
-            Sums::encode(stage, &values, &mut worker.encoded);
+            values.encode(stage, &mut worker.encoded);
             match &mut worker.sums {
                 Some(own) => own.add(stage, &worker.subjects, first, &worker.encoded),
                 None => lock(&total).add(stage, &worker.subjects, first, &worker.encoded),
@@ -175,9 +178,8 @@ impl<'a> Input<'a> {
             }
             fingerprints.push(worker.fingerprints);
         }
-        let repeated = find_repeated(&fingerprints, self.threads)?;
-        if !repeated.is_empty() {
-            self.check_repeated(&repeated, &hash)?;
+        for repeated in find_repeated(&fingerprints, self.threads)?.chunks(CHECKED_AT_A_TIME) {
+            self.check_repeated(repeated, &hash)?;
         }
         self.check_unchanged()?;
         self.searched.store(true, Ordering::Relaxed);
@@ -197,7 +199,7 @@ impl<'a> Input<'a> {
     }
 
     /// Reads the ids again to see whether two that have the same fingerprint are the same.
-    fn check_repeated(&self, repeated: &HashSet<u64>, hash: &RandomState) -> Result<(), Error> {
+    fn check_repeated(&self, repeated: &[u64], hash: &RandomState) -> Result<(), Error> {
         let (text, batches) = self.table.batches(&[self.id_column.to_owned()])?;
         let converter = self.converter(text);
         let mut rows: HashMap<String, u64> = HashMap::new();
@@ -207,7 +209,7 @@ impl<'a> Input<'a> {
             let ids = converter.ids(first, &batch)?;
             for (index, fingerprint) in ids.fingerprints(hash).iter().enumerate() {
                 let row = first + index as u64 + 1;
-                if repeated.contains(fingerprint)
+                if repeated.binary_search(fingerprint).is_ok()
                     && let Some(earlier) = rows.insert(ids.text(index), row)
                 {
                     return Err(Error::Value {
@@ -250,7 +252,7 @@ impl<'a> Input<'a> {
             if done > rows {
                 return Err(self.wrong_rows("more"));
             }
-            Sums::encode(stage, &converter.rows(first, &batch)?, &mut encoded);
+            converter.rows(first, &batch)?.encode(stage, &mut encoded);
             sink(&encoded.to_rows())?;
         }
         if done == rows { self.check_unchanged() } else { Err(self.wrong_rows("fewer")) }

@@ -1,6 +1,6 @@
 //! Exact sums of a stage, before and after noise.
 
-use potluck_core::encoding::{EncodedRows, Values};
+use potluck_core::encoding::EncodedRows;
 use potluck_core::mixing::{Mixing, SubjectDigest};
 use potluck_core::noise::{Sigma, add_noise};
 use potluck_core::stage::{Stage, Statistic};
@@ -9,7 +9,6 @@ use zeroize::Zeroize;
 
 use crate::Error;
 use crate::ledger::{CHUNK, StageWriter};
-use crate::rows::Rows;
 
 /// Whether the stage keeps a row for every subject: too many to hold, so they pass through in blocks.
 pub(crate) fn keeps_rows(stage: &Stage) -> bool {
@@ -22,12 +21,6 @@ pub(crate) struct Sums(Vec<i64>);
 impl Sums {
     pub(crate) fn zero(stage: &Stage) -> Self {
         Self(vec![0; stage.coordinates()])
-    }
-
-    /// Encodes a batch for the stage.
-    pub(crate) fn encode(stage: &Stage, rows: &Rows, encoded: &mut EncodedRows) {
-        let values: Vec<Values<'_>> = rows.columns.iter().map(|values| values.borrow()).collect();
-        stage.encode(&values, rows.count, encoded);
     }
 
     /// Adds encoded rows.

@@ -328,7 +328,8 @@ fn a_table_that_changes_between_passes_is_refused() {
     // The second has an id twice, and is as long; the first differs by its time alone.
     for later in [good.clone(), good.replace("\n7,", "\n6,")] {
         std::fs::write(&data, &good).unwrap();
-        let mut ledger = new_ledger(tempfile::tempdir_in(&folder).unwrap().path());
+        let own = tempfile::tempdir_in(&folder).unwrap();
+        let mut ledger = new_ledger(own.path());
         let table = Table::open(&data, &std::env::temp_dir()).unwrap();
         let out = folder.path().join("out.parquet");
         let job = job(&study, &table, &out, 2);

@@ -186,6 +186,55 @@ fn sums_do_not_depend_on_threads_batches_order_or_format() {
     }
 }
 
+/// Threads read the one file that standard input was copied to, at many places at once.
+#[test]
+fn spooled_row_groups_do_not_get_mixed_up() {
+    let people = subjects(2000);
+    let study = study(2000, "id = \"integer\"\nk = 50", "");
+    let expected = sums_by_definition(&study, &people);
+    // Pages of the same length without compression: taking one for another would not show.
+    let properties = WriterProperties::builder()
+        .set_max_row_group_row_count(Some(50))
+        .set_dictionary_enabled(false)
+        .build();
+    let all = batch(&people);
+    let mut writer = ArrowWriter::try_new(Vec::new(), all.schema(), Some(properties)).unwrap();
+    writer.write(&all).unwrap();
+    let bytes = writer.into_inner().unwrap();
+    for threads in [2, 7] {
+        for _ in 0..10 {
+            let table = Table::spool(&mut bytes.as_slice(), "standard input", &std::env::temp_dir()).unwrap();
+            assert!(sums(&study, &table, threads) == expected, "{threads} threads");
+        }
+    }
+}
+
+/// What a library writes for a column of levels in which nothing is known.
+#[test]
+fn dictionaries_may_be_empty() {
+    use arrow_array::types::Int32Type;
+    use arrow_array::{Array, DictionaryArray, StringArray};
+    let mut people = subjects(60);
+    for subject in &mut people {
+        subject.smoker = None;
+    }
+    let study = study(60, "id = \"integer\"", "");
+    let all = batch(&people);
+    let nothing =
+        DictionaryArray::<Int32Type>::new(vec![None; 60].into(), Arc::new(StringArray::new_null(0)));
+    let at = all.schema().index_of("smoker").unwrap();
+    let mut fields: Vec<_> = all.schema().fields().iter().map(|field| field.as_ref().clone()).collect();
+    fields[at] = arrow_schema::Field::new("smoker", nothing.data_type().clone(), true);
+    let mut columns = all.columns().to_vec();
+    columns[at] = Arc::new(nothing);
+    let with_dictionary = RecordBatch::try_new(Arc::new(arrow_schema::Schema::new(fields)), columns).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    for bytes in [parquet(&with_dictionary), arrow_file(&with_dictionary), arrow_stream(&with_dictionary)] {
+        let table = open(&folder.path().join("table"), &bytes);
+        assert!(sums(&study, &table, 2) == sums_by_definition(&study, &people));
+    }
+}
+
 /// Of several bad rows the first is named, and of several duplicates the first that repeats an earlier row.
 #[test]
 fn errors_do_not_depend_on_threads_or_row_groups() {

@@ -97,7 +97,10 @@ fn a_table_that_changes_between_its_passes_is_not_published() {
     impl Observer for Change<'_> {
         fn step(&self, step: Step) {
             if step == Step::Spent(0) {
+                let modified = fs::metadata(self.0).unwrap().modified().unwrap();
                 fs::write(self.0, self.1).unwrap();
+                let file = fs::File::options().append(true).open(self.0).unwrap();
+                file.set_modified(modified + std::time::Duration::from_secs(1)).unwrap();
             }
         }
     }
@@ -105,7 +108,13 @@ fn a_table_that_changes_between_its_passes_is_not_published() {
     let good = csv("50");
     let shorter = good.rsplit_once("50,").unwrap().0.to_owned();
     let longer = format!("{good}1,1,no,north\n");
-    for (bad, word) in [(csv("fifty"), "row 100000"), (shorter, "fewer rows"), (longer, "more rows")] {
+    let other = csv("51");
+    for (bad, word) in [
+        (csv("fifty"), "row 100000"),
+        (shorter, "fewer rows"),
+        (longer, "more rows"),
+        (other, "was changed while it was being read"),
+    ] {
         let folder = tempfile::tempdir().unwrap();
         let (data, out) = (folder.path().join("table.csv"), folder.path().join("out.parquet"));
         fs::write(&data, &good).unwrap();

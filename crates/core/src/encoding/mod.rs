@@ -226,6 +226,15 @@ pub enum Values<'a> {
     Levels(&'a [u32]),
 }
 
+impl Values<'_> {
+    fn len(&self) -> usize {
+        match self {
+            Self::Numbers(numbers) => numbers.len(),
+            Self::Levels(codes) => codes.len(),
+        }
+    }
+}
+
 /// How a subject's raw values become one encoded row.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RowEncoder {
@@ -302,6 +311,8 @@ impl RowEncoder {
     }
 
     fn encode_on(&self, arch: Arch, values: &[Values<'_>], count: usize, rows: &mut EncodedRows) {
+        assert_eq!(values.len(), self.columns.len(), "values of every column");
+        assert!(values.iter().all(|values| values.len() == count), "a value a subject");
         rows.resize(count, self.width);
         let mut at = 0;
         for ((encoder, scalings), values) in self.columns.iter().zip(values) {
@@ -481,6 +492,20 @@ mod tests {
         assert_eq!(Ball::of_columns(1 << 23), Err(EncodingError::Norm));
     }
 
+    /// A row as releases pull it in: as the last of a batch, on every vector unit.
+    fn projected_in_batches(row: &[i32], c: u64) -> Vec<Vec<i32>> {
+        let project = |arch| {
+            let mut rows = EncodedRows::default();
+            rows.resize(21, row.len());
+            for (column, &q) in row.iter().enumerate() {
+                rows.column_mut(column)[20] = q;
+            }
+            rows.project(arch, Ball::new(c).unwrap());
+            rows.to_rows()[20 * row.len()..].to_vec()
+        };
+        crate::vector::units().into_iter().map(project).collect()
+    }
+
     /// One row by the definitions.
     fn reference_row(encoder: &RowEncoder, number: f64, code: u32) -> Vec<i32> {
         let mut row = Vec::new();
@@ -533,6 +558,7 @@ mod tests {
             Ball::new(c).unwrap().project(&mut row);
             prop_assert!(norm_squared(&row) <= c);
             prop_assert!(norm_squared(&before) > c || row == before);
+            prop_assert!(projected_in_batches(&before, c).iter().all(|projected| *projected == row));
         }
 
         /// Rows just outside the ball are where rounding could go wrong.
@@ -543,6 +569,7 @@ mod tests {
             let mut projected = row.clone();
             Ball::new(norm - below).unwrap().project(&mut projected);
             prop_assert!(norm_squared(&projected) <= norm - below);
+            prop_assert!(projected_in_batches(&row, norm - below).iter().all(|other| *other == projected));
         }
 
         /// Whatever the vector unit, the batch size and the values, rows are those of the definitions.

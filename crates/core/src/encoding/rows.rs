@@ -71,7 +71,10 @@ impl EncodedRows {
         }
     }
 
-    /// Pulls every row into the ball.
+    /// Pulls every row into the ball, as [`Ball::project`] does one.
+    ///
+    /// # Privacy
+    /// Afterwards Σq² ≤ C exactly for every row (docs/PRIVACY.md#ball).
     pub(super) fn project(&mut self, arch: Arch, ball: Ball) {
         arch.dispatch(Project { rows: self, ball });
     }

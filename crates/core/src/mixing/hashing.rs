@@ -106,6 +106,7 @@ fn digest(state: [u32; 8]) -> SubjectDigest {
 }
 
 /// Hashes sixteen ids at a time.
+#[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
 struct InLanes<'a, U> {
     prefix: &'a Prefix,
     ids: &'a [&'a [u8]],

@@ -9,7 +9,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{Date32Type, Date64Type, Float64Type, Int64Type, UInt64Type};
 use arrow_array::{Array, ArrayRef, RecordBatch, StringArray};
 use arrow_buffer::ScalarBuffer;
-use arrow_cast::{CastOptions, cast_with_options};
+use arrow_cast::{CastOptions, cast, cast_with_options};
 use arrow_schema::DataType;
 use potluck_core::encoding::MISSING_LEVEL;
 use potluck_core::mixing::{MixingKey, SubjectDigest};
@@ -169,14 +169,15 @@ fn levels(
     if let Some(dictionary) = array.as_any_dictionary_opt() {
         // Each different text is looked up once; one that no row has may be anything.
         let of_values: Vec<Option<u32>> = texts(place, dictionary.values())?.iter().map(code).collect();
-        let keys = dictionary.normalized_keys();
-        let find = |(index, &key): (usize, &usize)| match of_values.get(key) {
-            _ if array.is_null(index) => Ok(MISSING_LEVEL),
-            Some(Some(code)) => Ok(*code),
-            Some(None) => Err(not_a_level(index)),
-            None => Err(place.column("its dictionary is damaged")),
+        let keys = cast(dictionary.keys(), &DataType::Int64)
+            .map_err(|_| place.column("its dictionary is damaged; write the file again"))?;
+        let find = |(index, key): (usize, Option<i64>)| match key.map(|key| of_values.get(key as usize)) {
+            None => Ok(MISSING_LEVEL),
+            Some(Some(&Some(code))) => Ok(code),
+            Some(Some(None)) => Err(not_a_level(index)),
+            Some(None) => Err(place.column("its dictionary is damaged; write the file again")),
         };
-        return keys.iter().enumerate().map(find).collect();
+        return keys.as_primitive::<Int64Type>().iter().enumerate().map(find).collect();
     }
     let texts = texts(place, array)?;
     texts.iter().enumerate().map(|(index, text)| code(text).ok_or_else(|| not_a_level(index))).collect()

@@ -6,6 +6,7 @@
 pub(crate) mod convert;
 pub(crate) mod csv;
 mod parallel;
+mod positioned;
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -26,11 +27,15 @@ use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder,
 };
 
+use parquet::file::reader::Length;
 use potluck_release::columns::is_plausible;
 
 use crate::Error;
 
+use positioned::PositionedFile;
+
 pub(crate) use parallel::read_parts;
+pub(crate) use positioned::read_exact_at;
 
 /// Rows handed on at a time.
 pub(crate) const BATCH: usize = 4096;
@@ -85,6 +90,8 @@ impl Batch {
 
 /// A table with just the columns asked for, in the order asked for, in parts that can be read at the same time.
 pub(crate) struct Parts<'a> {
+    /// What to call the table in messages.
+    name: &'a str,
     /// Whether values are text that has to be parsed (CSV).
     pub(crate) text: bool,
     /// The position of each part's first row.
@@ -97,8 +104,8 @@ pub(crate) struct Parts<'a> {
 
 impl<'a> Parts<'a> {
     /// A table that can only be read from start to end.
-    fn whole(text: bool, open: impl Fn() -> Result<Batches, Error> + Sync + 'a) -> Self {
-        Self { text, first_rows: vec![0], rows: None, open: Box::new(move |_| open()) }
+    fn whole(name: &'a str, text: bool, open: impl Fn() -> Result<Batches, Error> + Sync + 'a) -> Self {
+        Self { name, text, first_rows: vec![0], rows: None, open: Box::new(move |_| open()) }
     }
 }
 
@@ -289,7 +296,7 @@ impl Table {
         Ok(match self.format {
             Format::Csv | Format::GzipCsv => {
                 let layout = Arc::new(csv::Layout::new(&self.name, columns, positions));
-                Parts::whole(true, move || {
+                Parts::whole(&self.name, true, move || {
                     Ok(Box::new(csv::Batches::new(self.csv()?, Arc::clone(&layout), self.batch)))
                 })
             }
@@ -297,7 +304,7 @@ impl Table {
             Format::ArrowFile | Format::ArrowStream => {
                 let mut in_file_order = positions.clone();
                 in_file_order.sort_unstable();
-                Parts::whole(false, move || {
+                Parts::whole(&self.name, false, move || {
                     Ok(self.typed(self.arrow(Some(in_file_order.clone()))?, &positions))
                 })
             }
@@ -306,12 +313,11 @@ impl Table {
 
     /// Row groups of a Parquet file are parts.
     fn row_groups(&self, positions: Vec<usize>) -> Result<Parts<'_>, Error> {
-        let file = self.file()?;
-        let length =
-            file.metadata().map_err(|source| Error::Read { table: self.name.clone(), source })?.len();
+        let read = |source| Error::Read { table: self.name.clone(), source };
+        let file = PositionedFile::new(self.file()?).map_err(read)?;
         let metadata =
             ArrowReaderMetadata::load(&file, ArrowReaderOptions::default()).map_err(|_| self.damaged())?;
-        if !is_plausible(metadata.metadata(), length) {
+        if !is_plausible(metadata.metadata(), file.len()) {
             return Err(self.damaged());
         }
         let mut first_rows = Vec::new();
@@ -324,7 +330,7 @@ impl Table {
         let mask = ProjectionMask::roots(metadata.parquet_schema(), positions.iter().copied());
         let groups = first_rows.len();
         let open = move |group: Option<usize>| {
-            let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(self.file()?, metadata.clone())
+            let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(file.clone(), metadata.clone())
                 .with_row_groups(group.map_or_else(|| (0..groups).collect(), |group| vec![group]))
                 .with_projection(mask.clone())
                 .with_batch_size(self.batch)
@@ -332,7 +338,7 @@ impl Table {
                 .map_err(|_| self.damaged())?;
             Ok(self.typed(reader, &positions))
         };
-        Ok(Parts { text: false, first_rows, rows: Some(next), open: Box::new(open) })
+        Ok(Parts { name: &self.name, text: false, first_rows, rows: Some(next), open: Box::new(open) })
     }
 
     /// Batches of a decoder that gives the columns at `positions` in the order of the file.

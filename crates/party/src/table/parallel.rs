@@ -1,16 +1,24 @@
 //! Reading the parts of a table on several threads.
 
 use std::num::NonZero;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, TryLockError};
 
 use arrow_array::RecordBatch;
 
-use super::{Batch, Batches, Parts};
+use super::{Batch, Batches, Parts, damaged};
 use crate::{Error, lock};
 
-/// A part that is being read, with the position of its next row; nothing when it has been read.
-type Open = Mutex<Option<(Batches, u64)>>;
+/// A part that is being read; nothing when it has been read.
+type Open = Mutex<Option<Part>>;
+
+struct Part {
+    batches: Batches,
+    /// The position of its next row.
+    next: u64,
+    /// The position of the first row after it, if that is known.
+    end: Option<u64>,
+}
 
 /// Calls `take` with every batch and the position of its first row, and returns what each thread made with `start` and
 /// `take` filled.
@@ -25,8 +33,7 @@ pub(crate) fn read_parts<T: Send>(
 ) -> Result<Vec<T>, Error> {
     let reading = Reading {
         parts,
-        next: AtomicUsize::new(0),
-        open: Mutex::default(),
+        opened: Mutex::default(),
         failed_at: AtomicU64::new(u64::MAX),
         failure: Mutex::new(None),
     };
@@ -53,46 +60,70 @@ pub(crate) fn read_parts<T: Send>(
 
 struct Reading<'a> {
     parts: &'a Parts<'a>,
-    /// The next part that nobody has opened.
-    next: AtomicUsize,
-    open: Mutex<Vec<Arc<Open>>>,
+    opened: Mutex<Opened>,
     /// The position of the earliest batch that failed: nobody needs to look at it or beyond.
     failed_at: AtomicU64,
     failure: Mutex<Option<(u64, Error)>>,
 }
 
+/// Parts that are being read, and how many were ever opened.
+#[derive(Default)]
+struct Opened {
+    count: usize,
+    parts: Vec<Arc<Open>>,
+}
+
 impl Reading<'_> {
     /// A part to read: one that nobody has opened, or one to help with.
     fn choose(&self) -> Option<Arc<Open>> {
-        let part = self.next.fetch_add(1, Ordering::Relaxed);
-        if let Some(&first) = self.parts.first_rows.get(part)
+        let mut opened = lock(&self.opened);
+        let at = opened.count;
+        let first_rows = &self.parts.first_rows;
+        if let Some(&first) = first_rows.get(at)
             && first < self.failed_at.load(Ordering::Relaxed)
         {
-            let batches = (self.parts.open)(Some(part));
-            let batches = batches.map_err(|error| self.fail(first, error)).ok()?;
-            let opened = Arc::new(Mutex::new(Some((batches, first))));
-            lock(&self.open).push(Arc::clone(&opened));
-            return Some(opened);
+            opened.count += 1;
+            let part: Arc<Open> = Arc::default();
+            // It is locked while it is opened, so that others wait to help.
+            let mut reader = lock(&part);
+            opened.parts.push(Arc::clone(&part));
+            drop(opened);
+            match (self.parts.open)(Some(at)) {
+                Ok(batches) => {
+                    let end = first_rows.get(at + 1).copied().or(self.parts.rows);
+                    *reader = Some(Part { batches, next: first, end });
+                }
+                Err(error) => self.fail(first, error),
+            }
+            drop(reader);
+            return Some(part);
         }
-        let mut open = lock(&self.open);
-        // One that is locked is being read.
-        open.retain(|part| part.try_lock().map_or(true, |part| part.is_some()));
-        open.first().map(Arc::clone)
+        opened.parts.retain(|part| match part.try_lock() {
+            Ok(reader) => reader.is_some(),
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner().is_some(),
+            // One that is locked is being read.
+            Err(TryLockError::WouldBlock) => true,
+        });
+        opened.parts.first().map(Arc::clone)
     }
 
     /// The next batch of a part and the position of its first row.
     fn batch(&self, part: &Open) -> Option<(u64, Batch)> {
         let mut reader = lock(part);
-        let (batches, position) = reader.as_mut()?;
-        let first = *position;
-        let batch = if first < self.failed_at.load(Ordering::Relaxed) { batches.next() } else { None };
-        match batch {
-            Some(Ok(batch)) => {
-                *position = position.saturating_add(batch.rows() as u64);
-                return Some((first, batch));
+        let part = reader.as_mut()?;
+        let first = part.next;
+        if first < self.failed_at.load(Ordering::Relaxed) {
+            match part.batches.next() {
+                Some(Ok(batch)) => {
+                    part.next = first.saturating_add(batch.rows() as u64);
+                    return Some((first, batch));
+                }
+                Some(Err(error)) => self.fail(first, error),
+                None if part.end.is_some_and(|end| end != first) => {
+                    self.fail(first, damaged(self.parts.name));
+                }
+                None => {}
             }
-            Some(Err(error)) => self.fail(first, error),
-            None => {}
         }
         *reader = None;
         None

@@ -68,6 +68,12 @@ impl Version {
         versions
     }
 
+    /// The fastest that takes values of this size.
+    fn best_for(largest: u32) -> Self {
+        let version = Self::all().into_iter().find(|version| largest <= version.largest());
+        version.expect("the plain kernel takes every encoded value")
+    }
+
     fn largest(self) -> u32 {
         match self {
             Self::Plain(_) => plain::Plain::LARGEST,
@@ -112,8 +118,7 @@ impl<K: Kernel> NullaryFnOnce for Task<'_, K> {
 /// Adds to `sums` the rows of these subjects, with their signs in every row of the Bernoulli matrix.
 pub fn add_bernoulli(subjects: &[SubjectDigest], rows: &[i32], width: usize, k: u64, sums: &mut [i64]) {
     let product = Product::new(subjects, rows, width, k);
-    let version = Version::all().into_iter().find(|version| product.largest <= version.largest());
-    version.expect("the plain kernel takes every encoded value").run(product, sums);
+    Version::best_for(product.largest).run(product, sums);
 }
 
 /// What is to be multiplied.
@@ -244,10 +249,11 @@ mod tests {
     }
 
     #[test]
-    fn this_processor_uses_its_best_kernel() {
-        // The plain kernel is always there and takes everything.
+    fn the_best_kernel_that_takes_the_values_is_used() {
+        let name = |version: Version| format!("{version:?}");
         let versions = Version::all();
-        assert!(matches!(versions.last(), Some(Version::Plain(_))));
-        assert!(versions.windows(2).all(|pair| pair[0].largest() <= pair[1].largest()));
+        assert_eq!(name(Version::best_for(1)), name(versions[0]));
+        let plain = versions.iter().find(|version| matches!(version, Version::Plain(_))).unwrap();
+        assert_eq!(name(Version::best_for(plain::Plain::LARGEST)), name(*plain));
     }
 }

@@ -14,7 +14,7 @@ use super::{AS_FAST, Contestant, Figure, NO_PEER, Setup, Timed, clock, count, du
 use crate::machine::Peaks;
 use crate::seeds::Seed;
 
-/// Subjects that a thread takes at a time, as many as in a batch of a table.
+/// Subjects that a thread takes at a time.
 const BATCH: usize = 8192;
 
 /// Encoded rows in memory.
