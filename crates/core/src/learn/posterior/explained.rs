@@ -121,12 +121,14 @@ pub fn explained_share(
     evidence.released.check_choice(label, features)?;
     let (n, k) = (evidence.released.n() as f64, evidence.released.k());
     let judge = Judge::new(evidence, label, features);
-    let whole = Sample::of(evidence, label, features, |_| true);
+    // Products of the rows of each part: those of any other choice of parts are sums of them.
+    let of_part = |part: usize| Sample::of(evidence, label, features, |row| row % FOLDS == part);
+    let parts: Vec<Sample> = (0..FOLDS.min(k)).map(of_part).collect();
+    let whole = Sample::union(&parts);
     let mut scores = vec![0.0; k];
     let (mut local, mut squares, mut of_gram) = (0.0, 0.0, 0.0);
-    for fold in 0..FOLDS.min(k) {
-        let sample = Sample::of(evidence, label, features, |row| row % FOLDS != fold);
-        let w = Learned::new(evidence, &sample, label, features)?.weights();
+    for (fold, part) in parts.iter().enumerate() {
+        let w = Learned::new(evidence, &whole.without(part), label, features)?.weights();
         let held_out: Vec<usize> = (fold..k).step_by(FOLDS).collect();
         for &row in &held_out {
             scores[row] = judge.score(row, &w);

@@ -123,6 +123,20 @@ impl Sample {
         let k = rows.len() as f64;
         Self { n: released.n() as f64 * k / released.k() as f64, k, gram: z.transpose() * &z }
     }
+
+    /// The rows of all samples together, which have none in common.
+    fn union(samples: &[Self]) -> Self {
+        let size = samples.first().map_or(0, |sample| sample.gram.nrows());
+        let mut gram = Mat::zeros(size, size);
+        samples.iter().for_each(|sample| gram += &sample.gram);
+        let sum = |part: fn(&Self) -> f64| samples.iter().map(part).sum();
+        Self { n: sum(|sample| sample.n), k: sum(|sample| sample.k), gram }
+    }
+
+    /// The rows that are not in `part`, which is part of this.
+    fn without(&self, part: &Self) -> Self {
+        Self { n: self.n - part.n, k: self.k - part.k, gram: &self.gram - &part.gram }
+    }
 }
 
 /// A regression learned from [`Evidence`], in standardised units.
