@@ -128,7 +128,9 @@ impl Sample {
     fn union(samples: &[Self]) -> Self {
         let size = samples.first().map_or(0, |sample| sample.gram.nrows());
         let mut gram = Mat::zeros(size, size);
-        samples.iter().for_each(|sample| gram += &sample.gram);
+        for sample in samples {
+            gram += &sample.gram;
+        }
         let sum = |part: fn(&Self) -> f64| samples.iter().map(part).sum();
         Self { n: sum(|sample| sample.n), k: sum(|sample| sample.k), gram }
     }
