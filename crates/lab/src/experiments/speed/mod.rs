@@ -279,8 +279,10 @@ fn convergence(out: &Path) -> Figure {
     let command = recorded["command"].as_str().unwrap_or_default();
     match (recorded["seconds"].as_f64(), recorded["threads"].as_u64()) {
         (Some(seconds), Some(threads)) => {
-            let ours = format!("{} on {threads} threads", duration(seconds));
-            Figure::new(name, ours).beside(format!("printed by `{command}`"))
+            let ours = format!("{:.1} minutes on {threads} threads", seconds / 60.0);
+            Figure::new(name, ours)
+                .beside(format!("printed by `{command}`"))
+                .goal("≤ 15 minutes on 2 threads", (threads == 2).then_some(seconds <= 900.0))
         }
         _ => Figure::new(name, "not recorded").beside(
             "recorded by `cargo run --release -p potluck-lab -- convergence --json results/convergence.json`",
