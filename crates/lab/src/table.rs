@@ -51,6 +51,12 @@ impl Table {
         (0..self.width - 1).collect()
     }
 
+    /// Fills a block with encoded rows from `first` on.
+    fn copy_rows(&self, first: usize, block: &mut [i64]) {
+        let rows = &self.rows[first * self.width..];
+        block.iter_mut().zip(rows).for_each(|(z, &q)| *z = i64::from(q));
+    }
+
     /// Encoded rows in units of 1.
     pub(crate) fn row(&self, index: usize) -> impl Iterator<Item = f64> {
         self.rows[index * self.width..(index + 1) * self.width].iter().map(|&q| f64::from(q) / f64::from(Q))
@@ -159,10 +165,7 @@ impl<'a> Cell<'a> {
     /// D′D of the table itself, in units of 1.
     fn plain_gram(&self) -> &Mat<f64> {
         self.plain_gram.get_or_init(|| {
-            let start = |first: usize| &self.table.rows[first * self.table.width..];
-            self.gram(self.table.n(), f64::from(Q), |first, block| {
-                block.iter_mut().zip(start(first)).for_each(|(z, &q)| *z = i64::from(q));
-            })
+            self.gram(self.table.n(), f64::from(Q), |first, block| self.table.copy_rows(first, block))
         })
     }
 
@@ -204,8 +207,7 @@ impl<'a> Cell<'a> {
         } else {
             let mut noise = self.noise.start(seed);
             self.gram(n, f64::from(Q), |first, block| {
-                let rows = &self.table.rows[first * width..];
-                block.iter_mut().zip(rows).for_each(|(z, &q)| *z = i64::from(q));
+                self.table.copy_rows(first, block);
                 noise.add(block, sigma, NOISED_SUM_LIMIT);
             })
         };

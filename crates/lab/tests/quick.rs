@@ -8,8 +8,8 @@ use std::process::Command;
 
 use serde_json::Value;
 
-/// Runs an experiment in a folder of its own and returns its per-seed results.
-fn lab(folder: &Path, arguments: &[&str]) -> Vec<Value> {
+/// Runs an experiment in a folder of its own and returns what it prints and its JSON.
+fn run(folder: &Path, arguments: &[&str]) -> (String, Value) {
     let output = Command::new(env!("CARGO_BIN_EXE_potluck-lab"))
         .args(arguments)
         .args(["--json", "results.json"])
@@ -20,7 +20,12 @@ fn lab(folder: &Path, arguments: &[&str]) -> Vec<Value> {
     let text = fs::read_to_string(folder.join("results.json")).unwrap();
     let value: Value = serde_json::from_str(&text).unwrap();
     assert!(value["command"].as_str().unwrap().contains(arguments[0]));
-    value["results"].as_array().unwrap().clone()
+    (String::from_utf8(output.stdout).unwrap(), value)
+}
+
+/// The per-seed results of an experiment.
+fn lab(folder: &Path, arguments: &[&str]) -> Vec<Value> {
+    run(folder, arguments).1["results"].as_array().unwrap().clone()
 }
 
 fn numbers(value: &Value) -> Vec<f64> {
@@ -259,24 +264,10 @@ fn three_seeds_repeat_exactly_whatever_the_threads_and_interruptions() {
     }
 }
 
-/// What `speed` and `growth` write; how long things took is nobody's business here.
-fn timed(folder: &Path, arguments: &[&str]) -> (String, Value) {
-    let output = Command::new(env!("CARGO_BIN_EXE_potluck-lab"))
-        .args(arguments)
-        .args(["--json", "results.json"])
-        .current_dir(folder)
-        .output()
-        .unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let value: Value =
-        serde_json::from_str(&fs::read_to_string(folder.join("results.json")).unwrap()).unwrap();
-    (String::from_utf8(output.stdout).unwrap(), value)
-}
-
 #[test]
 fn speed_prints_every_figure() {
     let folder = tempfile::tempdir().unwrap();
-    let (text, value) = timed(folder.path(), &["speed", "--quick", "--no-peers", "--clean"]);
+    let (text, value) = run(folder.path(), &["speed", "--quick", "--no-peers", "--clean"]);
     for job in [
         "exact Gaussian noise, one core",
         "bernoulli mixing in memory, 20,000 rows, d = 91, k = 1000",
@@ -305,13 +296,13 @@ fn speed_prints_every_figure() {
 #[test]
 fn growth_covers_every_job_and_size() {
     let folder = tempfile::tempdir().unwrap();
-    let (text, value) = timed(folder.path(), &["growth", "--quick"]);
+    let (text, value) = run(folder.path(), &["growth", "--quick"]);
     assert_eq!(value["results"]["points"].as_array().unwrap().len(), 2 * 3, "{text}");
     assert!(folder.path().join("results/growth.svg").exists());
     // Tables are kept, and the same ones come out again.
     let table = folder.path().join("target/lab/survey-1-20000.parquet");
     let first = fs::read(&table).unwrap();
     fs::remove_file(&table).unwrap();
-    timed(folder.path(), &["growth", "--quick", "--sizes", "20000"]);
+    run(folder.path(), &["growth", "--quick", "--sizes", "20000"]);
     assert!(fs::read(&table).unwrap() == first);
 }

@@ -140,7 +140,7 @@ impl<'a> Input<'a> {
 
         let start = || Worker {
             sums: (!share).then(|| Sums::zero(stage)),
-            fingerprints: Fingerprints::new(&self.tmp, self.threads, if search { rows } else { 0 }),
+            fingerprints: search.then(|| Fingerprints::new(&self.tmp, self.threads, rows)),
             encoded: EncodedRows::default(),
             subjects: Vec::new(),
         };
@@ -151,8 +151,8 @@ impl<'a> Input<'a> {
             let values = converter.rows(first, &batch)?;
             if search || mixes {
                 let ids = converter.ids(first, &batch)?;
-                if search {
-                    worker.fingerprints.add(&ids.fingerprints(&hash))?;
+                if let Some(fingerprints) = &mut worker.fingerprints {
+                    fingerprints.add(&ids.fingerprints(&hash))?;
                 }
                 if mixes {
                     converter.subjects(&ids, &mut worker.subjects);
@@ -176,10 +176,12 @@ impl<'a> Input<'a> {
             if let Some(own) = worker.sums {
                 total.merge(&own);
             }
-            fingerprints.push(worker.fingerprints);
+            fingerprints.extend(worker.fingerprints);
         }
-        for repeated in find_repeated(&fingerprints, self.threads)?.chunks(CHECKED_AT_A_TIME) {
-            self.check_repeated(repeated, &hash)?;
+        if search {
+            for repeated in find_repeated(&fingerprints, self.threads)?.chunks(CHECKED_AT_A_TIME) {
+                self.check_repeated(repeated, &hash)?;
+            }
         }
         self.check_unchanged()?;
         self.searched.store(true, Ordering::Relaxed);
@@ -272,7 +274,8 @@ pub enum ExtraColumns {
 struct Worker {
     /// Nothing if all threads share one set of sums.
     sums: Option<Sums>,
-    fingerprints: Fingerprints,
+    /// Nothing if nobody looks for duplicate ids.
+    fingerprints: Option<Fingerprints>,
     /// The batch in hand, encoded, and who its subjects are.
     encoded: EncodedRows,
     subjects: Vec<SubjectDigest>,

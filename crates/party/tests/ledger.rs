@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use std::fs;
+use std::path::Path;
 
 use potluck_core::accounting::{Delta, Epsilon, Mu, MuSquared};
 use potluck_party::ledger::{CHUNK, Purpose, Session, State, StoredStage};
@@ -29,6 +30,15 @@ fn store(ledger: &mut Ledger, session: &Session, noised: &[i64]) -> Result<(), E
 /// The first stage of a session, if it is stored and has so many sums.
 fn stored(ledger: &Ledger, session: &Session, sums: usize) -> Result<Option<Vec<i64>>, Error> {
     ledger.stored_stage(session, 0, sums)?.map(StoredStage::all).transpose()
+}
+
+/// A ledger with a session whose charge stands, and no stage stored.
+fn spent_ledger(path: &Path) -> (Ledger, Session) {
+    let mut ledger = Ledger::open_or_create(path).unwrap();
+    ledger.set_budget("people", epsilon(1.0), delta()).unwrap();
+    let session = ledger.reserve("people", purpose("a", Mu::from_numerator(1000).unwrap())).unwrap();
+    ledger.spend(&session).unwrap();
+    (ledger, session)
 }
 
 #[test]
@@ -109,10 +119,7 @@ fn only_one_process_at_a_time_and_only_its_owner() {
 fn changed_bytes_are_refused_or_change_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("ledger.sqlite");
-    let mut ledger = Ledger::open_or_create(&path).unwrap();
-    ledger.set_budget("people", epsilon(1.0), delta()).unwrap();
-    let session = ledger.reserve("people", purpose("a", Mu::from_numerator(1000).unwrap())).unwrap();
-    ledger.spend(&session).unwrap();
+    let (mut ledger, session) = spent_ledger(&path);
     store(&mut ledger, &session, &(0..3000).map(|i| i * 0x0102_0304).collect::<Vec<i64>>()).unwrap();
     drop(ledger);
     let bytes = fs::read(&path).unwrap();
@@ -131,10 +138,7 @@ fn changed_bytes_are_refused_or_change_nothing() {
 fn a_stage_is_stored_as_a_whole_or_not_at_all() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("ledger.sqlite");
-    let mut ledger = Ledger::open_or_create(&path).unwrap();
-    ledger.set_budget("people", epsilon(1.0), delta()).unwrap();
-    let session = ledger.reserve("people", purpose("a", Mu::from_numerator(1000).unwrap())).unwrap();
-    ledger.spend(&session).unwrap();
+    let (mut ledger, session) = spent_ledger(&path);
     let sums = 8 * CHUNK + 5;
     let failed = ledger.store_stage(&session, 0, sums, |store| {
         (0..7).try_for_each(|value| store.push(&vec![value; CHUNK]))?;
@@ -163,10 +167,7 @@ fn parts_of_a_stage_that_are_missing_are_noticed() {
     for damage in damages {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("ledger.sqlite");
-        let mut ledger = Ledger::open_or_create(&path).unwrap();
-        ledger.set_budget("people", epsilon(1.0), delta()).unwrap();
-        let session = ledger.reserve("people", purpose("a", Mu::from_numerator(1000).unwrap())).unwrap();
-        ledger.spend(&session).unwrap();
+        let (mut ledger, session) = spent_ledger(&path);
         let sums = 3 * CHUNK + 2;
         store(&mut ledger, &session, &vec![0; sums]).unwrap();
         drop(ledger);

@@ -78,15 +78,9 @@ impl Bounds {
         (self.hi - self.lo) / 2.0
     }
 
-    /// The value in units of the half-width from the midpoint: u ∈ [−1, 1] up to rounding, or nothing for NaN and
-    /// ±inf (missing).
-    pub fn unit(self, value: f64) -> Option<f64> {
-        value.is_finite().then(|| self.place(value))
-    }
-
-    /// The same for a value that is finite; of no use otherwise.
+    /// A finite value in units of the half-width from the midpoint: u ∈ [−1, 1] up to rounding.
     #[inline(always)]
-    fn place(self, value: f64) -> f64 {
+    fn unit(self, value: f64) -> f64 {
         (clamp(value, self.lo, self.hi) - self.midpoint()) / self.half_width()
     }
 
@@ -96,7 +90,7 @@ impl Bounds {
     /// # Privacy
     /// |result| ≤ Q for every input (docs/PRIVACY.md#encoding).
     pub fn encode(self, value: f64) -> i32 {
-        self.unit(value).map_or(0, |u| Scaling::UNIT.encode(u))
+        if value.is_finite() { Scaling::UNIT.encode(self.unit(value)) } else { 0 }
     }
 }
 

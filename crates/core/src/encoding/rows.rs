@@ -101,7 +101,7 @@ impl NullaryFnOnce for Numbers<'_> {
     #[inline(always)]
     fn call(self) {
         for (q, &number) in self.encoded.iter_mut().zip(self.values) {
-            let encoded = self.scaling.encode(self.bounds.place(number));
+            let encoded = self.scaling.encode(self.bounds.unit(number));
             *q = if number.is_finite() { encoded } else { 0 };
         }
     }
