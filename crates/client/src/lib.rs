@@ -1,0 +1,1 @@
+//! Blocking client of a hub.
