@@ -7,6 +7,8 @@ mod canonical;
 pub mod columns;
 pub mod dataset;
 mod error;
+pub mod events;
+pub mod exchange;
 pub mod files;
 pub mod fit;
 pub mod model;

@@ -293,7 +293,7 @@ impl<'a> Outline<'a> {
         let hash = content_hash(&self.record.manifest(self.study, false), columns);
         let mut record = self.record.clone();
         record.content_hash = hex::encode(hash);
-        record.signature = self.signing_key.map(|key| key.sign(&hash));
+        record.signature = self.signing_key.map(|key| key.sign_release(&hash));
         (record, self.signing_key.map(SigningKey::public))
     }
 }

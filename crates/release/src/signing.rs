@@ -14,7 +14,10 @@ use crate::Error;
 use crate::files::{Audience, Existing, write_file};
 
 /// Keeps a signature of a release from meaning anything else.
-const CONTEXT: &[u8] = b"potluck release\0";
+const RELEASE: &[u8] = b"potluck release\0";
+
+/// Keeps a signature under an acceptance from meaning anything else.
+const ACCEPTANCE: &[u8] = b"potluck acceptance\0";
 
 /// A party's private signing key. It has no `Debug` and no `Serialize`.
 pub struct SigningKey(ed25519_dalek::SigningKey);
@@ -45,8 +48,16 @@ impl SigningKey {
         PublicKey(self.0.verifying_key())
     }
 
-    pub(crate) fn sign(&self, content_hash: &[u8; 32]) -> Signature {
-        let signature = self.0.sign(&[CONTEXT, content_hash].concat());
+    pub(crate) fn sign_release(&self, content_hash: &[u8; 32]) -> Signature {
+        self.sign(RELEASE, content_hash)
+    }
+
+    pub(crate) fn sign_acceptance(&self, hash: &[u8; 32]) -> Signature {
+        self.sign(ACCEPTANCE, hash)
+    }
+
+    fn sign(&self, context: &[u8], hash: &[u8; 32]) -> Signature {
+        let signature = self.0.sign(&[context, hash].concat());
         Signature { public_key: self.public().to_string(), signature: hex::encode(signature.to_bytes()) }
     }
 }
@@ -72,7 +83,8 @@ impl PublicKey {
         write_file(path, text.as_bytes(), existing, Audience::Public)
     }
 
-    fn from_hex(text: &str) -> Option<Self> {
+    /// Reads 64 hexadecimal digits, as [`Display`](fmt::Display) writes them.
+    pub fn from_hex(text: &str) -> Option<Self> {
         let mut bytes = [0; 32];
         hex::decode_to_slice(text, &mut bytes).ok()?;
         VerifyingKey::from_bytes(&bytes).ok().map(Self)
@@ -85,22 +97,31 @@ impl fmt::Display for PublicKey {
     }
 }
 
-/// A signature as it stands in a manifest.
+/// A signature as it stands in a manifest or an event.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Signature {
-    public_key: String,
-    signature: String,
+    pub(crate) public_key: String,
+    pub(crate) signature: String,
 }
 
 impl Signature {
-    /// The key that made this signature of the hash, if the signature is good.
+    /// The key that signed the release with this content, if the signature is good.
     pub(crate) fn signer(&self, content_hash: &[u8; 32]) -> Option<PublicKey> {
+        self.verify(RELEASE, content_hash)
+    }
+
+    /// The key that signed the acceptance with this hash, if the signature is good.
+    pub(crate) fn acceptor(&self, hash: &[u8; 32]) -> Option<PublicKey> {
+        self.verify(ACCEPTANCE, hash)
+    }
+
+    fn verify(&self, context: &[u8], hash: &[u8; 32]) -> Option<PublicKey> {
         let key = PublicKey::from_hex(&self.public_key)?;
         let mut bytes = [0; 64];
         hex::decode_to_slice(&self.signature, &mut bytes).ok()?;
         let signature = ed25519_dalek::Signature::from_bytes(&bytes);
-        key.0.verify_strict(&[CONTEXT, content_hash].concat(), &signature).ok()?;
+        key.0.verify_strict(&[context, hash].concat(), &signature).ok()?;
         Some(key)
     }
 }
