@@ -198,8 +198,8 @@ impl EventLog {
             if canonical::json(&value) != line.as_bytes() {
                 return Err(broken("it is not in canonical form"));
             }
-            let event: Event =
-                serde_json::from_value(value).map_err(|_| broken("it is no event that this potluck knows"))?;
+            let event: Event = serde_json::from_value(value)
+                .map_err(|_| broken("it is no event that this potluck knows"))?;
             match &mut log {
                 None => log = Some(Self::begin(event).map_err(|what| broken(&what))?),
                 Some(log) => log.append(event).map_err(|what| broken(&what))?,
@@ -251,8 +251,7 @@ impl EventLog {
             }
             Change::Published { parties, sha256, content_hash, .. } => {
                 self.check_published(parties)?;
-                self.datasets
-                    .push(LoggedFile { sha256: sha256.clone(), content_hash: content_hash.clone() });
+                self.datasets.push(LoggedFile { sha256: sha256.clone(), content_hash: content_hash.clone() });
             }
             Change::Extended { .. } => {}
         }
@@ -283,7 +282,8 @@ impl EventLog {
         for party in parties {
             self.check_party(party)?;
         }
-        let own: Vec<&str> = self.study.definition().parties().iter().map(crate::study::Party::name).collect();
+        let own: Vec<&str> =
+            self.study.definition().parties().iter().map(crate::study::Party::name).collect();
         if !self.early && own.len() != parties.len() {
             return Err("a public dataset appeared before every party had released".to_owned());
         }

@@ -12,6 +12,7 @@ pub mod exchange;
 pub mod files;
 pub mod fit;
 pub mod model;
+pub mod plan;
 pub mod release;
 pub mod signing;
 pub mod statement;

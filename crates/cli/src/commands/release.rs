@@ -10,10 +10,10 @@ use potluck_release::signing::SigningKey;
 use potluck_release::{Study, statement};
 use serde_json::json;
 
-use super::plan::futility;
 use super::{Settings, refuse_same_file};
 use crate::args::{LedgerArguments, Release};
 use crate::exit::WrongUsage;
+use potluck_release::plan::futility;
 
 pub(super) fn run(arguments: &Release, settings: &Settings<'_>) -> Result<()> {
     if arguments.table.data == Path::new("-") && !arguments.yes {

@@ -751,6 +751,16 @@ impl Study {
         &self.definition
     }
 
+    /// The study that this one extends.
+    pub fn base(&self) -> Option<&Study> {
+        None
+    }
+
+    /// The parties that release under this very study.
+    pub fn own_parties(&self) -> &[Party] {
+        self.definition.parties()
+    }
+
     /// What follows from it.
     pub fn seal(&self) -> &Seal {
         &self.seal
