@@ -3,6 +3,7 @@
 mod completions;
 mod demo;
 mod fit;
+mod hub;
 mod inspect;
 mod join;
 mod key;
@@ -77,6 +78,7 @@ pub(crate) fn run(arguments: Arguments, printer: &Printer) -> Result<()> {
         Command::Inspect(arguments) => inspect::run(&arguments, &settings),
         Command::Verify(arguments) => verify::run(&arguments, &settings),
         Command::Ledger(command) => ledger::run(&command, &settings),
+        Command::Hub(command) => hub::run(command, &settings),
         Command::Completions { shell } => completions::run(shell, &settings),
     }
 }
