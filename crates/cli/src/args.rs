@@ -515,6 +515,9 @@ pub(crate) struct HubServe {
     /// A proxy in front of the hub, whose X-Forwarded-For is believed
     #[arg(long, value_name = "ADDRESS", env = "POTLUCK_HUB_TRUSTED_PROXY")]
     pub(crate) trusted_proxy: Option<IpAddr>,
+    /// Seconds after which a client that sends nothing is let go [default: 15]
+    #[arg(long, value_name = "SECONDS", env = "POTLUCK_HUB_CLIENT_TIMEOUT")]
+    pub(crate) client_timeout: Option<NonZero<u32>>,
 }
 
 #[derive(Subcommand)]

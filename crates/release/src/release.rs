@@ -15,7 +15,7 @@ use crate::files::{Audience, Existing, PendingFile, holding};
 use crate::signing::{PublicKey, Signature, SigningKey};
 use crate::statement;
 use crate::study::Study;
-use crate::{Error, FORMAT, SOFTWARE};
+use crate::{Error, FORMAT, SOFTWARE, canonical};
 
 const KIND: &str = "release";
 
@@ -340,7 +340,10 @@ impl Release {
         let width = study.definition().party(party)?.width();
         let refuse = |what: &str| Err(Error::tampered(path, what));
         let (columns, mut manifest) = Columns::read_if(path, KIND, |manifest, file| {
-            if manifest["study_id"] != study.id() || manifest["study"] != study.to_json() {
+            // As text: numbers such as 18 and 18.0 are the same there.
+            if manifest["study_id"] != study.id()
+                || canonical::json(&manifest["study"]) != canonical::json(&study.to_json())
+            {
                 return refuse("it belongs to another study");
             }
             if manifest["party"] != party {
