@@ -8,7 +8,7 @@
 
 use thiserror::Error;
 
-use crate::accounting::{Mu, SHARES, Share, SigmaError, sigma_for};
+use crate::accounting::{Mu, SHARES, Share, Shares, SigmaError, sigma_for};
 use crate::encoding::{
     Ball, Encoder, EncodingError, LARGEST_SCALED, Q, RowEncoder, Scaling, round_half_away,
 };
@@ -53,6 +53,9 @@ pub enum CalibratedError {
     /// The row norm is out of range.
     #[error(transparent)]
     Norm(#[from] EncodingError),
+    /// There is not one share for each stage.
+    #[error("a calibrated release has four stages, not {0}: give each its share of μ²")]
+    Stages(usize),
     /// A stage's sums do not have the right number.
     #[error("stage {stage} has {found} sums where {expected} belong")]
     Sums {
@@ -134,6 +137,18 @@ impl Plan {
         let mut plan = Self { rows, mu, shares, k: 1 };
         plan.k = k.unwrap_or_else(|| plan.mixed_rows(parties));
         Ok(plan)
+    }
+
+    /// The plan with shares and k as given, whatever rule they came from: a party that comes later takes those of the
+    /// parties before it.
+    ///
+    /// # Privacy
+    /// Nothing else that other parties have enters a party's noise, and the noise keeps every stage within its share
+    /// whatever the shares and k are; [`Shares`] sum to the whole (docs/PRIVACY.md#latecomers).
+    pub fn given(rows: u64, mu: Mu, shares: &Shares, k: u64) -> Result<Self, CalibratedError> {
+        let shares = shares.as_slice();
+        let shares = <[Share; 4]>::try_from(shares).map_err(|_| CalibratedError::Stages(shares.len()))?;
+        Ok(Self { rows, mu, shares, k })
     }
 
     /// Shares of μ² of the four stages.

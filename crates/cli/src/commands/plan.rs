@@ -8,24 +8,35 @@ use potluck_core::mixing::MixingKey;
 use potluck_core::planning::{FUTILE, TYPICAL_SIGNAL, USEFUL};
 use potluck_release::statement::{self, Guarantee};
 use potluck_release::study::IdKind;
-use potluck_release::{Draft, Error, Study};
+use potluck_release::{Draft, Error, Extension, Study};
 use serde_json::{Value, json};
 
 use super::Settings;
 use crate::args::Plan;
+use crate::exit::WrongUsage;
 use crate::output::{counted, number, size, table};
 
 pub(super) fn run(arguments: &Plan, settings: &Settings<'_>) -> Result<()> {
-    let (study, sealed) = load(&arguments.study)?;
+    let (study, sealed) = load(&arguments.study, arguments.base.base.as_deref())?;
     settings.printer.result(&to_json(&study, sealed)?, || to_text(&study, sealed))
 }
 
 /// The study; if it is not sealed yet, the numbers it would be sealed with. No number depends on the key.
-pub(super) fn load(path: &Path) -> Result<(Study, bool)> {
-    match Study::load(path) {
-        Ok(study) => Ok((study, true)),
-        Err(Error::NotSealed) => Ok((Draft::load(path)?.seal(MixingKey::new([0; 32]))?, false)),
-        Err(error) => Err(error.into()),
+pub(super) fn load(path: &Path, base: Option<&Path>) -> Result<(Study, bool)> {
+    match (Study::load(path), base) {
+        (Ok(study), None) => Ok((study, true)),
+        (Ok(_), Some(_)) => {
+            let message = format!(
+                "{} is sealed and holds what it needs of the study it extends; leave --base out",
+                path.display()
+            );
+            Err(WrongUsage(message).into())
+        }
+        (Err(Error::NotSealed), None) => Ok((Draft::load(path)?.seal(MixingKey::new([0; 32]))?, false)),
+        (Err(Error::NotSealed), Some(base)) => {
+            Ok((Extension::load(path, &Study::load(base)?)?.seal()?, false))
+        }
+        (Err(error), _) => Err(error.into()),
     }
 }
 
@@ -45,6 +56,7 @@ fn to_json(study: &Study, sealed: bool) -> Result<Value> {
         let (row_norm, noise) = study.mixed_noise(party.name())?;
         parties.push(json!({
             "party": party.name(),
+            "study_id": sealed_id(study, sealed, party.name())?,
             "columns": party.columns().len(),
             "encoded_columns": party.width(),
             "row_norm": row_norm,
@@ -56,6 +68,7 @@ fn to_json(study: &Study, sealed: bool) -> Result<Value> {
         "study": definition.name(),
         "sealed": sealed,
         "id": sealed.then(|| study.id()),
+        "extends": definition.extends(),
         "rows": definition.rows(),
         "k": study.seal().k(),
         "parties": parties,
@@ -65,6 +78,22 @@ fn to_json(study: &Study, sealed: bool) -> Result<Value> {
         "warnings": warnings(study),
         "dataset_bytes": release_bytes(study, definition.width()),
     }))
+}
+
+/// The id of the study under which a party releases, if it has one yet.
+fn sealed_id<'a>(study: &'a Study, sealed: bool, party: &str) -> Result<Option<&'a str>> {
+    let own = study.study_of(party)?;
+    Ok((sealed || own.id() != study.id()).then(|| own.id()))
+}
+
+/// What an extension adds to, in words.
+pub(super) fn extends_text(base: &Study, new: usize) -> String {
+    format!(
+        "It adds {} to study {:?}, id {}",
+        counted(new, "party", "parties"),
+        base.definition().name(),
+        base.id()
+    )
 }
 
 fn outlook_json(study: &Study) -> Result<Value> {
@@ -163,6 +192,9 @@ fn to_text(study: &Study, sealed: bool) -> String {
         counted(definition.parties().len(), "party", "parties"),
         counted(definition.width(), "encoded column", "encoded columns"),
     );
+    if let Some(base) = study.base() {
+        text.insert_str(text.len() - 1, &format!("{}\n", extends_text(base, study.own_parties().len())));
+    }
     let mut rows = Vec::new();
     let shares = noise_shares(study);
     for (at, party) in definition.parties().iter().enumerate() {
