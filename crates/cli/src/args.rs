@@ -119,8 +119,8 @@ Examples:
 
 A --header file gives column names only, never values: bounds and levels must come from public knowledge.
 
-To add parties to a study that is sealed already, write a study with the new parties only, and the id of the sealed one as
-extends under [study]; then: potluck study seal --base.")]
+To add parties to a sealed study, write one with the new parties only and, under [study], the id of
+the sealed one as `extends`; then: potluck study seal --base.")]
     New(StudyNew),
     /// Check a study without sealing it
     #[command(after_help = "\
@@ -142,8 +142,8 @@ Examples:
 
 Without --out the file itself is sealed. Give the sealed file to every party; its id must be the same everywhere.
 
-A study that extends another takes the key, k and shares from it, so that all releases can be joined. The joint guarantee of
-a person in all of them grows with every party added.")]
+A study that extends another takes the key, k and shares from it, so that all releases can be joined.
+For a person in all of them, every party added makes the joint guarantee weaker.")]
     Seal {
         /// The study
         #[arg(value_name = "STUDY")]

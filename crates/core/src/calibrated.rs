@@ -827,3 +827,31 @@ pub struct LocalMoments {
     /// η: standard deviation of the noise in an off-diagonal entry; a diagonal one has √2 times that.
     pub noise: f64,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::accounting::{Delta, Epsilon};
+    use crate::encoding::Bounds;
+
+    fn layout(columns: usize) -> Layout {
+        Layout::new(vec![Encoder::Numeric(Bounds::new(0.0, 1.0).unwrap()); columns])
+    }
+
+    #[test]
+    fn given_shares_and_k_are_all_that_a_party_takes_from_the_others() {
+        let mu = Mu::analytic(Epsilon::new(1.0).unwrap(), Delta::new(1e-5).unwrap()).unwrap();
+        let (narrow, wide) = ([layout(2)], [layout(2), layout(90)]);
+        for parties in [&narrow[..], &wide[..]] {
+            let plan = Plan::new(100_000, mu, parties, None).unwrap();
+            let shares = Shares::new(&plan.shares().map(Share::parts)).unwrap();
+            let given = Plan::given(100_000, mu, &shares, plan.k()).unwrap();
+            assert_eq!(given, plan);
+            assert_eq!(given.party(layout(7)).unwrap(), plan.party(layout(7)).unwrap());
+        }
+        let shares = |parties: &[Layout]| Plan::new(100_000, mu, parties, None).unwrap().shares();
+        assert_ne!(shares(&narrow), shares(&wide), "the rule looks at the widest party");
+        let two = Shares::new(&[SHARES / 2; 2]).unwrap();
+        assert_eq!(Plan::given(100_000, mu, &two, 100), Err(CalibratedError::Stages(2)));
+    }
+}

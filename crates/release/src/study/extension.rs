@@ -173,7 +173,7 @@ mod tests {
     use crate::model::Learner;
     use crate::release::Release;
     use crate::statement::{self, Guarantee};
-    use crate::study::{Draft, Study};
+    use crate::study::{Draft, Party, Study};
 
     /// What all studies of a lineage say alike.
     const SETTINGS: &str = "rows = 2000\nid = \"integer\"\n";
@@ -232,7 +232,7 @@ mod tests {
     }
 
     fn names(study: &Study) -> Vec<&str> {
-        study.definition().parties().iter().map(|party| party.name()).collect()
+        study.definition().parties().iter().map(Party::name).collect()
     }
 
     #[test]
@@ -561,7 +561,7 @@ mod tests {
                 // The first standardisation round: 4 a numeric column.
                 None => q * q * 4 * width as u128,
                 Some(ball) => {
-                    prop_assert!(ball.norm_squared() as u128 >= width as u128 * q * q);
+                    prop_assert!(u128::from(ball.norm_squared()) >= width as u128 * q * q);
                     4 * u128::from(ball.norm_squared()) * if method == 2 { u128::from(k) } else { 1 }
                 }
             };
