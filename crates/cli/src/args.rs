@@ -142,7 +142,7 @@ Examples:
 
 Without --out the file itself is sealed. Give the sealed file to every party; its id must be the same everywhere.
 
-A study that extends another takes the key, k and shares from it, so that all releases can be joined.
+A study that extends another takes key, k and shares from it, so that all releases can be joined.
 For a person in all of them, every party added makes the joint guarantee weaker.")]
     Seal {
         /// The study

@@ -7,7 +7,7 @@ use anyhow::Result;
 use potluck_core::mixing::MixingKey;
 use potluck_core::planning::{FUTILE, TYPICAL_SIGNAL, USEFUL};
 use potluck_release::statement::{self, Guarantee};
-use potluck_release::study::IdKind;
+use potluck_release::study::{IdKind, Party};
 use potluck_release::{Draft, Error, Extension, Study};
 use serde_json::{Value, json};
 
@@ -56,7 +56,6 @@ fn to_json(study: &Study, sealed: bool) -> Result<Value> {
         let (row_norm, noise) = study.mixed_noise(party.name())?;
         parties.push(json!({
             "party": party.name(),
-            "study_id": sealed_id(study, sealed, party.name())?,
             "columns": party.columns().len(),
             "encoded_columns": party.width(),
             "row_norm": row_norm,
@@ -71,6 +70,7 @@ fn to_json(study: &Study, sealed: bool) -> Result<Value> {
         "extends": definition.extends(),
         "rows": definition.rows(),
         "k": study.seal().k(),
+        "own_parties": study.own_parties().iter().map(Party::name).collect::<Vec<_>>(),
         "parties": parties,
         "per_party": guarantee(Guarantee::of_party(study)),
         "joint": guarantee(Guarantee::joint(study, definition.parties().len())),
@@ -78,12 +78,6 @@ fn to_json(study: &Study, sealed: bool) -> Result<Value> {
         "warnings": warnings(study),
         "dataset_bytes": release_bytes(study, definition.width()),
     }))
-}
-
-/// The id of the study under which a party releases, if it has one yet.
-fn sealed_id<'a>(study: &'a Study, sealed: bool, party: &str) -> Result<Option<&'a str>> {
-    let own = study.study_of(party)?;
-    Ok((sealed || own.id() != study.id()).then(|| own.id()))
 }
 
 /// What an extension adds to, in words.
