@@ -19,11 +19,15 @@ pub struct Plan {
     pub sealed: bool,
     /// Its id, if it is sealed.
     pub id: Option<String>,
+    /// The id of the study that it extends.
+    pub extends: Option<String>,
     /// Number of subjects.
     pub rows: u64,
     /// Number of released rows.
     pub k: u64,
-    /// The parties.
+    /// The parties that release under this very study.
+    pub own_parties: Vec<String>,
+    /// All parties, those of the studies it extends first.
     pub parties: Vec<PartyPlan>,
     /// What each party's release promises.
     pub per_party: GuaranteeNumbers,
@@ -99,6 +103,8 @@ impl Plan {
             study: definition.name().to_owned(),
             sealed,
             id: sealed.then(|| study.id().to_owned()),
+            extends: definition.extends().map(str::to_owned),
+            own_parties: study.own_parties().iter().map(|party| party.name().to_owned()).collect(),
             rows: definition.rows(),
             k: study.seal().k(),
             per_party: Guarantee::of_party(study).into(),

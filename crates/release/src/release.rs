@@ -123,6 +123,7 @@ impl ReleaseRecord {
     /// The record that follows from the study and the sums of the stages before the mixed rows, without hash and
     /// signature; and the stage of the mixed rows.
     fn expected(study: &Study, party: &str, sums: &[Vec<i64>]) -> Result<(Self, Stage), Error> {
+        let columns = study.own_party(party)?.encoded_names();
         let mut stages = Vec::with_capacity(sums.len() + 1);
         for (position, noised) in sums.iter().enumerate() {
             let stage = study.stage(party, &sums[..position])?;
@@ -135,7 +136,7 @@ impl ReleaseRecord {
         stages.push(StageRecord::new(&mixed, &[]));
         let record = Self {
             party: party.to_owned(),
-            columns: study.definition().party(party)?.encoded_names(),
+            columns,
             stages,
             statement: statement::of_release(study, party)?,
             software: SOFTWARE.to_owned(),
