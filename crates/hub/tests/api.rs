@@ -12,10 +12,10 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, Float64Array, RecordBatch};
 use potluck_hub::Store;
 use potluck_hub::config::Options;
-use potluck_release::PublicDataset;
 use potluck_release::events::{Acceptance, EventLog};
 use potluck_release::exchange::NewStudy;
 use potluck_release::signing::SigningKey;
+use potluck_release::{Extension, PublicDataset, Study};
 use serde_json::json;
 use support::{Hub, STUDY, release, sealed, sealed_with, sha256};
 use zeroize::Zeroizing;
@@ -94,6 +94,74 @@ fn an_early_study_shows_what_there_is() {
         std::fs::write(&file, hub.get(&dataset).body).unwrap();
         assert_eq!(PublicDataset::read(&file).unwrap().parties().count(), count + 1);
     }
+}
+
+const LATECOMER: &str = r#"
+format = 1
+[study]
+name = "three clinics and a laboratory"
+extends = "BASE"
+rows = 1000
+id = "integer"
+method = "rmgm"
+mixing = "sparse"
+[privacy]
+epsilon = 1.0
+delta = 1e-5
+[[party]]
+name = "laboratory"
+[[party.column]]
+name = "sugar"
+lo = 3
+hi = 20
+"#;
+
+#[test]
+fn a_latecomer_adds_columns_and_the_joint_guarantee_grows() {
+    let hub = Hub::start();
+    let base = sealed(STUDY);
+    let study = Study::parse(&base).unwrap();
+    let draft = LATECOMER.replace("BASE", study.id());
+    let extension = Extension::parse(&draft, &study).unwrap();
+    let text = extension.sealed_text(&extension.seal().unwrap());
+    let new = NewStudy { study: text.clone(), early: false };
+    let refusal = hub.post("/api/v1/studies", &hub.coordinator, &new).refusal(409);
+    assert!(refusal.contains(study.id()), "{refusal}");
+
+    let members = hub.create(&base, false);
+    let latecomers = hub.create(&text, false);
+    assert_eq!(latecomers.iter().map(|member| member.name.as_str()).collect::<Vec<_>>(), ["laboratory"]);
+    let details = |study: &Study| hub.get(&format!("/api/v1/studies/{}", study.id())).json();
+    let (first, extended) = (details(&study), details(&latecomers[0].study));
+    assert_eq!(first["extended_by"], json!([latecomers[0].study.id()]));
+    assert_eq!(extended["extends"], study.id());
+    assert_eq!(extended["parties"], 3);
+    assert!(extended["joint"]["epsilon"].as_f64() > first["joint"]["epsilon"].as_f64());
+    assert_eq!(extended["per_party"], first["per_party"]);
+    // The plan of the draft finds what it extends here.
+    let plan = hub.post_text("/api/v1/plan", &draft);
+    assert_eq!((plan.status, &plan.json()["joint"]), (200, &extended["joint"]));
+
+    // Each party releases under the study that lists it; the last one completes both datasets.
+    let file = hub.folder.path().join("r.parquet");
+    for member in latecomers.iter().chain(&members) {
+        assert_eq!(member.accept(&hub).status, 201, "{}", member.name);
+    }
+    let foreign = format!("/api/v1/studies/{}/parties/north/acceptance", latecomers[0].study.id());
+    hub.post(&foreign, &members[0].token, &json!({})).refusal(401);
+    for member in latecomers.iter().chain(&members) {
+        assert_eq!(member.upload(&hub, &member.release(&file)).status, 201, "{}", member.name);
+    }
+    for (study, parties) in [(&study, 2), (&latecomers[0].study, 3)] {
+        let at = format!("/api/v1/studies/{}", study.id());
+        std::fs::write(&file, hub.get(&format!("{at}/dataset")).body).unwrap();
+        assert_eq!(PublicDataset::read(&file).unwrap().parties().count(), parties);
+        let log = hub.get(&format!("{at}/events.jsonl")).text();
+        EventLog::parse(&log, Path::new("events.jsonl")).unwrap();
+        assert_eq!(log.contains("extended"), parties == 2);
+    }
+    let fit = format!("/api/v1/studies/{}/fit?label=sugar&feature=age", latecomers[0].study.id());
+    assert_eq!(hub.get(&fit).status, 200);
 }
 
 #[test]
@@ -204,7 +272,7 @@ fn only_a_sound_release_is_published() {
     assert!(north.upload(&hub, &good).refusal(409).contains("has not accepted"));
     assert_eq!((north.accept(&hub).status, south.accept(&hub).status), (201, 201));
 
-    let other_study = potluck_release::Study::parse(&sealed_with(STUDY, 8)).unwrap();
+    let other_study = Study::parse(&sealed_with(STUDY, 8)).unwrap();
     let mut flipped = good.clone();
     flipped[100] ^= 1;
     let cases: Vec<(&str, Vec<u8>, &str)> = vec![

@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::exchange::GuaranteeNumbers;
 use crate::statement::Guarantee;
 use crate::study::{IdKind, Study};
-use crate::{Draft, Error};
+use crate::{Draft, Error, Extension};
 
 /// What a study promises and costs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -123,11 +123,19 @@ impl Plan {
         })
     }
 
-    /// The plan of a study's text, sealed or not. No number depends on the key.
-    pub fn of_text(text: &str) -> Result<(Study, Self), Error> {
+    /// The plan of a study's text, sealed or not; `find` is asked for the study that an unsealed one extends. No number
+    /// depends on the key.
+    pub fn of_text(text: &str, find: impl Fn(&str) -> Option<Study>) -> Result<(Study, Self), Error> {
         let (study, sealed) = match Study::parse(text) {
             Ok(study) => (study, true),
-            Err(Error::NotSealed) => (Draft::parse(text)?.seal(MixingKey::new([0; 32]))?, false),
+            Err(Error::NotSealed) => match Draft::parse(text) {
+                Ok(draft) => (draft.seal(MixingKey::new([0; 32]))?, false),
+                Err(Error::BaseMissing { base }) => {
+                    let base = find(&base).ok_or(Error::BaseMissing { base })?;
+                    (Extension::parse(text, &base)?.seal()?, false)
+                }
+                Err(error) => return Err(error),
+            },
             Err(error) => return Err(error),
         };
         let plan = Self::new(&study, sealed)?;

@@ -103,6 +103,10 @@ impl Hub {
         Answer::of(request.send_json(body).unwrap())
     }
 
+    pub(crate) fn post_text(&self, path: &str, body: &str) -> Answer {
+        Answer::of(agent().post(self.url.clone() + path).content_type("text/plain").send(body).unwrap())
+    }
+
     pub(crate) fn put(&self, path: &str, token: &str, body: &[u8]) -> Answer {
         let request = agent().put(self.url.clone() + path).header("authorization", format!("Bearer {token}"));
         Answer::of(request.send(body).unwrap())
