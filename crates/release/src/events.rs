@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use crate::signing::{PublicKey, Signature, SigningKey};
-use crate::study::Study;
+use crate::study::{Party, Study};
 use crate::{Error, FORMAT, canonical};
 
 /// What stands where the first event has no predecessor.
@@ -166,6 +166,8 @@ impl Event {
 pub struct LoggedFile {
     /// SHA-256 of the file.
     pub sha256: String,
+    /// Length of the file in bytes.
+    pub size: u64,
     /// SHA-256 over its logical content.
     pub content_hash: String,
 }
@@ -228,63 +230,82 @@ impl EventLog {
         })
     }
 
-    /// Appends an event if it may follow; otherwise says why not.
+    /// Appends an event if it may follow; otherwise says why not, and the log stays as it is.
     pub fn append(&mut self, event: Event) -> Result<(), String> {
         check_place(self.events.last(), &event)?;
         match &event.change {
             Change::Created { .. } => return Err("the study was created before".to_owned()),
             Change::Invited { party } => {
-                self.check_party(party)?;
+                self.check_member(party)?;
                 if self.keys.contains_key(party) {
-                    return Err(format!("{party} accepted before it was invited again"));
+                    return Err(format!("{party} was invited after it had accepted"));
                 }
             }
-            Change::Accepted { acceptance } => self.accept(acceptance)?,
-            Change::Released { party, sha256, content_hash, .. } => {
+            Change::Accepted { acceptance } => {
+                let key = self.check_acceptance(acceptance)?;
+                self.keys.insert(acceptance.party.clone(), key);
+            }
+            Change::Released { party, sha256, size, content_hash } => {
+                self.check_member(party)?;
                 if !self.keys.contains_key(party) {
                     return Err(format!("{party} released without having accepted"));
                 }
-                let file = LoggedFile { sha256: sha256.clone(), content_hash: content_hash.clone() };
-                if self.releases.insert(party.clone(), file).is_some() {
+                if self.releases.contains_key(party) {
                     return Err(format!("{party} released twice"));
                 }
+                self.releases.insert(party.clone(), logged(sha256, *size, content_hash)?);
             }
-            Change::Published { parties, sha256, content_hash, .. } => {
+            Change::Published { parties, sha256, size, content_hash } => {
                 self.check_published(parties)?;
-                self.datasets
-                    .push(LoggedFile { sha256: sha256.clone(), content_hash: content_hash.clone() });
+                self.datasets.push(logged(sha256, *size, content_hash)?);
             }
-            Change::Extended { .. } => {}
+            Change::Extended { study_id } => check_hash(study_id)?,
         }
         self.events.push(event);
         Ok(())
     }
 
-    fn check_party(&self, party: &str) -> Result<(), String> {
-        match self.study.definition().party(party) {
-            Ok(_) => Ok(()),
-            Err(_) => Err(format!("the study has no party {party:?}")),
+    /// Those who are invited to this study, accept it and release under it, in the study's order.
+    fn members(&self) -> impl Iterator<Item = &str> {
+        self.study.definition().parties().iter().map(Party::name)
+    }
+
+    fn check_member(&self, party: &str) -> Result<(), String> {
+        if self.members().any(|member| member == party) {
+            Ok(())
+        } else {
+            Err(format!("the study has no party {party:?}"))
         }
     }
 
-    fn accept(&mut self, acceptance: &Acceptance) -> Result<(), String> {
-        self.check_party(&acceptance.party)?;
-        if acceptance.study_id != self.study.id() {
+    /// The key that an acceptance registers, if it may.
+    fn check_acceptance(&self, acceptance: &Acceptance) -> Result<PublicKey, String> {
+        let Acceptance { study_id, party, .. } = acceptance;
+        self.check_member(party)?;
+        if study_id != self.study.id() {
             return Err("another study was accepted".to_owned());
         }
-        let key = acceptance.verify().ok_or("the signature of an acceptance is not valid")?;
-        match self.keys.insert(acceptance.party.clone(), key) {
-            None => Ok(()),
-            Some(_) => Err(format!("{} accepted twice", acceptance.party)),
+        if self.keys.contains_key(party) {
+            return Err(format!("{party} accepted twice"));
         }
+        acceptance.verify().ok_or_else(|| "the signature of an acceptance is not valid".to_owned())
     }
 
+    /// A public dataset holds releases that are there, in the study's order; all of them unless it may appear early.
     fn check_published(&self, parties: &[String]) -> Result<(), String> {
+        let mut known = self.study.definition().parties().iter().map(Party::name);
         for party in parties {
-            self.check_party(party)?;
+            if !known.any(|known| known == party) {
+                return Err(format!("{party:?} is no party of the study, or not in its place"));
+            }
+            if self.members().any(|member| member == party) && !self.releases.contains_key(party) {
+                return Err(format!("a public dataset holds a release of {party}, which had not released"));
+            }
         }
-        let own: Vec<&str> = self.study.definition().parties().iter().map(crate::study::Party::name).collect();
-        if !self.early && own.len() != parties.len() {
+        if parties.is_empty() {
+            return Err("a public dataset holds no release".to_owned());
+        }
+        if !self.early && self.study.definition().parties().len() != parties.len() {
             return Err("a public dataset appeared before every party had released".to_owned());
         }
         Ok(())
@@ -331,10 +352,39 @@ impl EventLog {
     }
 }
 
+fn logged(sha256: &str, size: u64, content_hash: &str) -> Result<LoggedFile, String> {
+    check_hash(sha256)?;
+    check_hash(content_hash)?;
+    Ok(LoggedFile { sha256: sha256.to_owned(), size, content_hash: content_hash.to_owned() })
+}
+
+fn check_hash(text: &str) -> Result<(), String> {
+    let digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+    if text.len() == 64 && text.bytes().all(digit) { Ok(()) } else { Err("it holds no hash".to_owned()) }
+}
+
+/// Whether a text has the form `2026-01-31T23:59:59Z`, with or without fractions of a second.
+fn is_utc_time(text: &str) -> bool {
+    const FORM: &[u8] = b"0000-00-00T00:00:00";
+    let Some((seconds, fraction)) = text.strip_suffix('Z').and_then(|text| text.split_at_checked(FORM.len()))
+    else {
+        return false;
+    };
+    let fits = |(byte, &form): (u8, &u8)| if form == b'0' { byte.is_ascii_digit() } else { byte == form };
+    let fraction_fits = match fraction.strip_prefix('.') {
+        Some(digits) => !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()),
+        None => fraction.is_empty(),
+    };
+    seconds.bytes().zip(FORM).all(fits) && fraction_fits
+}
+
 /// Checks the links of the chain.
 fn check_place(previous: Option<&Event>, event: &Event) -> Result<(), String> {
-    if event.potluck != "event" {
-        return Err("it is not an event".to_owned());
+    if event.potluck != "event" || event.format != FORMAT {
+        return Err("it is not an event of this format".to_owned());
+    }
+    if !is_utc_time(&event.time) {
+        return Err("its time is not in RFC 3339 form, in UTC".to_owned());
     }
     if event.sequence != previous.map_or(0, |previous| previous.sequence) + 1 {
         return Err("events are missing or out of order".to_owned());
