@@ -44,7 +44,8 @@ impl HubAddress {
     /// Whether it is on this machine, so that nothing travels over a network.
     pub fn is_loopback(&self) -> bool {
         let host = self.host.trim_start_matches('[').trim_end_matches(']');
-        host.eq_ignore_ascii_case("localhost") || host.parse().is_ok_and(|address: IpAddr| address.is_loopback())
+        host.eq_ignore_ascii_case("localhost")
+            || host.parse().is_ok_and(|address: IpAddr| address.is_loopback())
     }
 }
 
@@ -77,7 +78,10 @@ impl StudyAddress {
             bad(text, "a study's address ends in /studies/ and its id; copy it from the study's page")
         })?;
         if id.len() != 64 || !id.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f')) {
-            return Err(bad(text, "after /studies/ comes the study's id, 64 hexadecimal digits; copy it whole"));
+            return Err(bad(
+                text,
+                "after /studies/ comes the study's id, 64 hexadecimal digits; copy it whole",
+            ));
         }
         Ok(Self { hub: hub.under(base), id: id.to_owned() })
     }
@@ -118,7 +122,8 @@ fn bad(text: &str, problem: &'static str) -> Error {
 
 /// The hub at the root of its host, and the path without a slash at its end.
 fn split(text: &str) -> Result<(HubAddress, &str), Error> {
-    const FORM: &str = "an address has the form https://hub.example.org/studies/ID, or https://hub.example.org for a hub";
+    const FORM: &str =
+        "an address has the form https://hub.example.org/studies/ID, or https://hub.example.org for a hub";
     let uri: Uri = text.parse().map_err(|_| bad(text, FORM))?;
     let encrypted = match uri.scheme_str() {
         Some("https") => true,
@@ -130,7 +135,10 @@ fn split(text: &str) -> Result<(HubAddress, &str), Error> {
     };
     // Not quoted: what stands there may be a password.
     if authority.as_str().contains('@') {
-        return Err(bad("the address", "it holds a user name; a hub knows people by tokens, given separately"));
+        return Err(bad(
+            "the address",
+            "it holds a user name; a hub knows people by tokens, given separately",
+        ));
     }
     if uri.query().is_some() || text.contains('#') {
         return Err(bad(text, "leave out what follows the study's id"));
@@ -149,8 +157,12 @@ mod tests {
 
     #[test]
     fn a_study_has_a_hub_and_an_id() {
-        for hub in ["https://hub.example.org", "http://127.0.0.1:8080", "https://example.org/potluck", "https://[::1]:1"]
-        {
+        for hub in [
+            "https://hub.example.org",
+            "http://127.0.0.1:8080",
+            "https://example.org/potluck",
+            "https://[::1]:1",
+        ] {
             let text = format!("{hub}/studies/{ID}");
             for text in [text.clone(), format!("{text}/")] {
                 let address = StudyAddress::parse(&text).unwrap();

@@ -40,10 +40,14 @@ pub enum Error {
         hub: String,
     },
     /// Not a token.
-    #[error("that is no token: a token is one word of visible characters; give the one that you received, whole")]
+    #[error(
+        "that is no token: a token is one word of visible characters; give the one that you received, whole"
+    )]
     Token,
     /// Not certificates.
-    #[error("{path} holds no usable certificate: {detail}; --ca-cert takes the certificate, in PEM form, of the authority that signed the hub's")]
+    #[error(
+        "{path} holds no usable certificate: {detail}; --ca-cert takes the certificate, in PEM form, of the authority that signed the hub's"
+    )]
     Certificate {
         /// The file.
         path: PathBuf,
@@ -62,7 +66,9 @@ pub enum Error {
     #[error(transparent)]
     Release(#[from] potluck_release::Error),
     /// No connection, or it broke.
-    #[error("cannot reach {hub}: {detail}; check the address and the network, then run this again: what was done stays done")]
+    #[error(
+        "cannot reach {hub}: {detail}; check the address and the network, then run this again: what was done stays done"
+    )]
     Unreachable {
         /// The hub.
         hub: String,
@@ -72,7 +78,9 @@ pub enum Error {
         passing: bool,
     },
     /// Somebody answers whom we have no reason to trust.
-    #[error("{hub} shows a certificate that is not trusted: {detail}; if it is signed by an authority of your own, name that one's certificate with --ca-cert")]
+    #[error(
+        "{hub} shows a certificate that is not trusted: {detail}; if it is signed by an authority of your own, name that one's certificate with --ca-cert"
+    )]
     Untrusted {
         /// The hub.
         hub: String,
@@ -88,7 +96,9 @@ pub enum Error {
         retry_after: Option<Duration>,
     },
     /// The other side does not speak as a hub does.
-    #[error("{hub} does not answer as a hub does: {what}; check the address, and that hub and client have the same version")]
+    #[error(
+        "{hub} does not answer as a hub does: {what}; check the address, and that hub and client have the same version"
+    )]
     Protocol {
         /// The hub.
         hub: String,
@@ -96,7 +106,9 @@ pub enum Error {
         what: String,
     },
     /// More than there can be.
-    #[error("{what} from {hub} is larger than {limit} bytes, which is more than there can be; nothing was kept")]
+    #[error(
+        "{what} from {hub} is larger than {limit} bytes, which is more than there can be; nothing was kept"
+    )]
     TooLarge {
         /// The hub.
         hub: String,
@@ -154,7 +166,8 @@ impl Error {
     }
 
     pub(crate) fn transport(hub: &str, error: ureq::Error) -> Self {
-        let unreachable = |detail: String, passing| Self::Unreachable { hub: hub.to_owned(), detail, passing };
+        let unreachable =
+            |detail: String, passing| Self::Unreachable { hub: hub.to_owned(), detail, passing };
         match error {
             ureq::Error::Rustls(error) => Self::tls(hub, &error),
             ureq::Error::Io(error) => match error.get_ref().and_then(|inner| inner.downcast_ref()) {

@@ -10,7 +10,8 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use potluck_release::Study;
 use potluck_release::events::{Acceptance, EventLog};
 use potluck_release::exchange::{
-    API, CreatedStudy, EventPage, Invitation, Invited, NewStudy, Problem, StudyDetails, StudyPage, UploadState,
+    API, CreatedStudy, EventPage, Invitation, Invited, NewStudy, Problem, StudyDetails, StudyPage,
+    UploadState,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;

@@ -114,7 +114,9 @@ impl Hub {
                 Some(offset) => self.put(study, party, &digest, &mut file, offset, progress),
             };
             let state = match step {
-                Err(Error::Refused { problem, .. }) if problem.status == 409 && problem.received.is_some() => {
+                Err(Error::Refused { problem, .. })
+                    if problem.status == 409 && problem.received.is_some() =>
+                {
                     UploadState { received: problem.received.unwrap_or_default(), complete: false }
                 }
                 Err(error) => {
@@ -137,7 +139,10 @@ impl Hub {
                 // Nothing went wrong, but nothing came of it either.
                 patience.wait(Error::Unreachable {
                     hub: self.address().to_string(),
-                    detail: format!("the upload does not get past {} of {} bytes", state.received, digest.size),
+                    detail: format!(
+                        "the upload does not get past {} of {} bytes",
+                        state.received, digest.size
+                    ),
                     passing: true,
                 })?;
             }
@@ -184,7 +189,8 @@ impl Hub {
         progress: Progress<'_>,
     ) -> Result<Downloaded, Error> {
         let path = format!("{}/dataset", of_study(study.id()));
-        let wanted = Wanted { path: &path, what: "the public dataset", sha256, limit: largest_dataset(study) };
+        let wanted =
+            Wanted { path: &path, what: "the public dataset", sha256, limit: largest_dataset(study) };
         self.download(&wanted, out, existing, progress)
     }
 
@@ -282,7 +288,12 @@ impl Hub {
     }
 
     /// Whether the bytes that follow are the rest of the file, or all of it again.
-    fn begin(&self, wanted: &Wanted<'_>, copy: &mut Copy<'_>, response: &Response<Body>) -> Result<(), Error> {
+    fn begin(
+        &self,
+        wanted: &Wanted<'_>,
+        copy: &mut Copy<'_>,
+        response: &Response<Body>,
+    ) -> Result<(), Error> {
         let text = |name| response.headers().get(name).and_then(|value| value.to_str().ok());
         let length: Option<u64> = text(header::CONTENT_LENGTH).and_then(|text| text.parse().ok());
         if response.status() == StatusCode::PARTIAL_CONTENT {

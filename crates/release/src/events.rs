@@ -200,8 +200,8 @@ impl EventLog {
             if canonical::json(&value) != line.as_bytes() {
                 return Err(broken("it is not in canonical form"));
             }
-            let event: Event =
-                serde_json::from_value(value).map_err(|_| broken("it is no event that this potluck knows"))?;
+            let event: Event = serde_json::from_value(value)
+                .map_err(|_| broken("it is no event that this potluck knows"))?;
             match &mut log {
                 None => log = Some(Self::begin(event).map_err(|what| broken(&what))?),
                 Some(log) => log.append(event).map_err(|what| broken(&what))?,
@@ -396,4 +396,373 @@ fn check_place(previous: Option<&Event>, event: &Event) -> Result<(), String> {
         return Err("it does not match its hash".to_owned());
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use potluck_core::mixing::MixingKey;
+    use zeroize::Zeroizing;
+
+    use super::*;
+    use crate::study::Draft;
+
+    const STUDY: &str = "format = 1\n[study]\nname = \"t\"\nrows = 50\nid = \"integer\"\nmethod = \"rmgm\"\nk = 4\n[privacy]\nepsilon = 1.0\ndelta = 1e-5\n[[party]]\nname = \"north\"\n[[party.column]]\nname = \"age\"\nlo = 0\nhi = 100\n[[party]]\nname = \"south\"\n[[party.column]]\nname = \"pressure\"\nlo = 0\nhi = 200\n";
+
+    fn study(key: u8) -> Study {
+        Draft::parse(STUDY).unwrap().seal(MixingKey::new([key; 32])).unwrap()
+    }
+
+    fn key(seed: u8) -> SigningKey {
+        SigningKey::from_seed(&Zeroizing::new([seed; 32]))
+    }
+
+    fn hash(digit: char) -> String {
+        digit.to_string().repeat(64)
+    }
+
+    fn created(early: bool) -> Change {
+        Change::Created { study: study(1).to_json(), early }
+    }
+
+    fn invited(party: &str) -> Change {
+        Change::Invited { party: party.to_owned() }
+    }
+
+    fn accepted(party: &str, seed: u8) -> Change {
+        Change::Accepted { acceptance: Acceptance::new(&study(1), party, &key(seed)) }
+    }
+
+    fn released(party: &str, digit: char) -> Change {
+        let (sha256, content_hash) = (hash(digit), hash('e'));
+        Change::Released { party: party.to_owned(), sha256, size: 7, content_hash }
+    }
+
+    fn published(parties: &[&str]) -> Change {
+        let parties = parties.iter().map(|&party| party.to_owned()).collect();
+        Change::Published { parties, sha256: hash('5'), size: 9, content_hash: hash('6') }
+    }
+
+    /// A study from its creation to its extension, with every kind of event.
+    fn life() -> Vec<Change> {
+        vec![
+            created(false),
+            invited("north"),
+            invited("south"),
+            invited("south"),
+            accepted("south", 2),
+            accepted("north", 1),
+            released("north", '1'),
+            released("south", '2'),
+            published(&["north", "south"]),
+            Change::Extended { study_id: hash('a') },
+        ]
+    }
+
+    /// The events that follow from each other with these changes.
+    fn chain(changes: &[Change]) -> Vec<Event> {
+        let mut events: Vec<Event> = Vec::new();
+        for (second, change) in changes.iter().enumerate() {
+            let time = format!("2026-01-31T23:59:{second:02}Z");
+            events.push(Event::following(events.last(), time, change.clone()));
+        }
+        events
+    }
+
+    fn text(events: &[Event]) -> String {
+        events.iter().map(Event::to_line).collect()
+    }
+
+    fn parse(text: &str) -> Result<EventLog, Error> {
+        EventLog::parse(text, Path::new("events.jsonl"))
+    }
+
+    fn log(changes: &[Change]) -> Result<EventLog, Error> {
+        parse(&text(&chain(changes)))
+    }
+
+    #[track_caller]
+    fn refused(result: Result<EventLog, Error>, word: &str) {
+        let error = result.err().expect("it was accepted").to_string();
+        assert!(error.contains(word), "no {word:?} in: {error}");
+    }
+
+    #[test]
+    fn a_log_is_read_back_as_it_was_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("events.jsonl");
+        let events = chain(&life());
+        fs::write(&path, text(&events)).unwrap();
+        let log = EventLog::read(&path).unwrap();
+        // The hash stands for every field; numbers may be written in another way.
+        assert_eq!(text(log.events()), text(&events));
+        assert_eq!(log.study(), &study(1));
+        assert!(!log.early());
+        assert_eq!(log.head(), events.last().unwrap().hash);
+        assert_eq!(log.keys()["north"], key(1).public());
+        assert_eq!(log.keys()["south"], key(2).public());
+        assert_eq!(
+            log.releases()["south"],
+            LoggedFile { sha256: hash('2'), size: 7, content_hash: hash('e') }
+        );
+        assert_eq!(log.datasets(), [LoggedFile { sha256: hash('5'), size: 9, content_hash: hash('6') }]);
+        assert!(EventLog::read(&folder.path().join("none")).is_err());
+    }
+
+    #[test]
+    fn an_acceptance_is_the_word_of_its_key_for_one_study_and_party() {
+        let good = Acceptance::new(&study(1), "north", &key(1));
+        assert_eq!(good.verify(), Some(key(1).public()));
+        let other = key(2).public().to_string();
+        for forged in [
+            Acceptance { study_id: study(2).id().to_owned(), ..good.clone() },
+            Acceptance { party: "south".to_owned(), ..good.clone() },
+            Acceptance { key: other, ..good.clone() },
+            Acceptance { key: "0".repeat(64), ..good.clone() },
+            Acceptance { key: String::new(), ..good.clone() },
+            Acceptance { signature: good.signature.replace(['a', '1'], "b"), ..good.clone() },
+            Acceptance { signature: String::new(), ..good.clone() },
+            Acceptance::new(&study(2), "north", &key(1)),
+        ] {
+            let mut changes = vec![created(false), Change::Accepted { acceptance: forged.clone() }];
+            assert!(log(&changes).is_err(), "{forged:?}");
+            // A release's signature is no acceptance, though the same key made it.
+            let mut replayed = good.clone();
+            replayed.signature = key(1).sign_release(&replayed.message()).signature;
+            assert_eq!(replayed.verify(), None);
+            changes[1] = Change::Accepted { acceptance: replayed };
+            refused(log(&changes), "signature");
+        }
+        let elsewhere = Acceptance::new(&study(2), "north", &key(1));
+        refused(log(&[created(false), Change::Accepted { acceptance: elsewhere }]), "another study");
+    }
+
+    /// Every value at the end of a path in a JSON document, with that path.
+    fn leaves(value: &Value, path: String, into: &mut Vec<String>) {
+        match value {
+            Value::Object(fields) => {
+                for (name, value) in fields {
+                    leaves(value, format!("{path}/{name}"), into);
+                }
+            }
+            Value::Array(values) => {
+                for (at, value) in values.iter().enumerate() {
+                    leaves(value, format!("{path}/{at}"), into);
+                }
+            }
+            _ => into.push(path),
+        }
+    }
+
+    /// Something else of the same type.
+    fn changed(value: &Value) -> Value {
+        match value {
+            Value::String(text) => match text.chars().next() {
+                // Still a digit, so that a hash stays one.
+                Some('1') => Value::from(text.replacen('1', "2", 1)),
+                Some(first) if first.is_ascii_hexdigit() => Value::from(text.replacen(first, "1", 1)),
+                _ => Value::from(format!("{text}x")),
+            },
+            Value::Number(number) => match number.as_u64() {
+                Some(number) => Value::from(number + 1),
+                None => Value::from(number.as_f64().unwrap() + 1.0),
+            },
+            Value::Bool(value) => Value::from(!value),
+            _ => Value::Null,
+        }
+    }
+
+    fn line(value: &Value) -> String {
+        String::from_utf8(canonical::json(value)).unwrap() + "\n"
+    }
+
+    #[test]
+    fn every_change_of_every_field_is_noticed() {
+        let events = chain(&life());
+        let lines: Vec<String> = events.iter().map(Event::to_line).collect();
+        let mut tried = 0;
+        for at in 0..lines.len() {
+            let value: Value = serde_json::from_str(&lines[at]).unwrap();
+            let mut paths = Vec::new();
+            leaves(&value, String::new(), &mut paths);
+            let with = |value: &Value| {
+                let mut lines = lines.clone();
+                lines[at] = line(value);
+                parse(&lines.concat())
+            };
+            assert!(with(&value).is_ok());
+            for path in paths {
+                let mut tampered = value.clone();
+                let leaf = tampered.pointer_mut(&path).unwrap();
+                *leaf = changed(leaf);
+                assert_ne!(tampered, value);
+                assert!(with(&tampered).is_err(), "event {}: {path}", at + 1);
+                tried += 1;
+            }
+            for field in value.as_object().unwrap().keys() {
+                let mut tampered = value.clone();
+                tampered.as_object_mut().unwrap().remove(field);
+                assert!(with(&tampered).is_err(), "event {} without {field}", at + 1);
+            }
+            let mut tampered = value.clone();
+            tampered["more"] = json!(1);
+            assert!(with(&tampered).is_err(), "event {} with more in it", at + 1);
+        }
+        assert!(tried > 100, "only {tried}");
+    }
+
+    /// A hub can compute hashes anew, but it cannot sign for a party, nor change the study, nor keep the head.
+    #[test]
+    fn a_hub_that_rewrites_the_chain_is_noticed() {
+        let honest = log(&life()).unwrap();
+        for (at, change) in life().iter().enumerate() {
+            let value = serde_json::to_value(change).unwrap();
+            let mut paths = Vec::new();
+            leaves(&value, String::new(), &mut paths);
+            for path in paths {
+                let mut tampered = value.clone();
+                let leaf = tampered.pointer_mut(&path).unwrap();
+                *leaf = changed(leaf);
+                let Ok(change) = serde_json::from_value(tampered) else { continue };
+                let mut changes = life();
+                changes[at] = change;
+                match log(&changes) {
+                    Err(_) => {}
+                    Ok(rewritten) => {
+                        let guarded = path.starts_with("/acceptance") || path.starts_with("/study/");
+                        assert!(!guarded, "event {}: {path}", at + 1);
+                        assert_ne!(rewritten.head(), honest.head());
+                        assert!(!rewritten.contains(honest.head()) && !honest.contains(rewritten.head()));
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn events_stand_in_their_order() {
+        let lines: Vec<String> = chain(&life()).iter().map(Event::to_line).collect();
+        for at in 0..lines.len() - 1 {
+            let mut swapped = lines.clone();
+            swapped.swap(at, at + 1);
+            assert!(parse(&swapped.concat()).is_err(), "{at}");
+            let mut missing = lines.clone();
+            missing.remove(at);
+            assert!(parse(&missing.concat()).is_err(), "{at}");
+            let mut doubled = lines.clone();
+            doubled.insert(at, lines[at].clone());
+            assert!(parse(&doubled.concat()).is_err(), "{at}");
+        }
+    }
+
+    #[test]
+    fn a_log_cut_short_is_good_but_ends_elsewhere() {
+        let events = chain(&life());
+        let whole = parse(&text(&events)).unwrap();
+        for length in 1..events.len() {
+            let cut = parse(&text(&events[..length])).unwrap();
+            assert_ne!(cut.head(), whole.head());
+            assert!(whole.contains(cut.head()), "the whole log goes on from where it was cut");
+            assert!(!cut.contains(whole.head()), "whoever knows the end notices that it is missing");
+        }
+        let text = text(&events);
+        assert!(parse(text.trim_end()).is_ok(), "the last line need not end");
+        refused(parse(&text[..text.len() - 10]), "event 10: it is not JSON");
+        refused(parse(""), "empty");
+    }
+
+    #[test]
+    fn what_cannot_have_happened_is_refused() {
+        let (new, open) = (created(false), created(true));
+        for (changes, word) in [
+            (vec![invited("north")], "begins with"),
+            (vec![new.clone(), new.clone()], "created before"),
+            (vec![new.clone(), invited("west")], "no party"),
+            (vec![new.clone(), accepted("north", 1), invited("north")], "invited after"),
+            (vec![new.clone(), accepted("north", 1), accepted("north", 1)], "accepted twice"),
+            (vec![new.clone(), accepted("north", 1), accepted("north", 2)], "accepted twice"),
+            (vec![new.clone(), released("north", '1')], "without having accepted"),
+            (vec![new.clone(), released("west", '1')], "no party"),
+            (
+                vec![new.clone(), accepted("north", 1), released("north", '1'), released("north", '2')],
+                "released twice",
+            ),
+            (vec![new.clone(), accepted("north", 1), released("north", 'x')], "no hash"),
+            (vec![new.clone(), Change::Extended { study_id: "x".to_owned() }], "no hash"),
+            (vec![open.clone(), published(&[])], "no release"),
+            (vec![open.clone(), published(&["west"])], "no party"),
+            (vec![open.clone(), published(&["north"])], "had not released"),
+            (
+                vec![new.clone(), accepted("north", 1), released("north", '1'), published(&["north"])],
+                "before every party",
+            ),
+            (
+                vec![
+                    open.clone(),
+                    accepted("north", 1),
+                    accepted("south", 2),
+                    released("north", '1'),
+                    released("south", '2'),
+                    published(&["south", "north"]),
+                ],
+                "not in its place",
+            ),
+        ] {
+            refused(log(&changes), word);
+        }
+        let early = [open, accepted("north", 1), released("north", '1'), published(&["north"])];
+        assert!(log(&early).unwrap().early());
+    }
+
+    #[test]
+    fn a_refused_event_leaves_the_log_as_it_was() {
+        let mut log = log(&life()[..8]).unwrap();
+        let before = (log.head().to_owned(), log.releases().clone(), log.keys().clone());
+        for change in [released("north", '9'), accepted("north", 9), published(&["north"]), invited("north")]
+        {
+            let event = Event::following(log.events().last(), "2026-02-01T00:00:00.5Z".to_owned(), change);
+            assert!(log.append(event).is_err());
+            assert_eq!((log.head().to_owned(), log.releases().clone(), log.keys().clone()), before);
+        }
+        let next = Event::following(
+            log.events().last(),
+            "2026-02-01T00:00:00.123456Z".to_owned(),
+            published(&["north", "south"]),
+        );
+        log.append(next).unwrap();
+        assert!(log.contains(&before.0));
+    }
+
+    #[test]
+    fn only_one_form_of_an_event_is_good() {
+        let events = chain(&life());
+        let good = text(&events);
+        refused(parse(&good.replacen("{\"", "{ \"", 1)), "canonical");
+        refused(parse(&good.replacen("\"format\":1", "\"format\":1,\"format\":1", 1)), "canonical");
+        refused(parse(&good.replacen("\"format\":1", "\"format\":2", 1)), "format 2");
+        refused(parse("not json\n"), "not JSON");
+        refused(parse(&format!("{good}\n")), "not JSON");
+        let mut other = events[0].clone();
+        other.change = Change::Created { study: json!({ "format": 1 }), early: false };
+        refused(parse(&Event::following(None, other.time, other.change).to_line()), "event 1");
+    }
+
+    #[test]
+    fn times_are_in_utc() {
+        for good in ["2026-01-31T23:59:59Z", "2026-01-31T23:59:59.123456789Z"] {
+            assert!(is_utc_time(good), "{good}");
+        }
+        for bad in [
+            "",
+            "Z",
+            "2026-01-31",
+            "2026-01-31T23:59:59",
+            "2026-01-31T23:59:59+00:00",
+            "2026-01-31 23:59:59Z",
+            "2026-01-31T23:59:59.Z",
+            "2026-01-31T23:59:59.1\u{1b}Z",
+            "2026-01-31T23:59:5üZ",
+        ] {
+            assert!(!is_utc_time(bad), "{bad:?}");
+        }
+    }
 }
