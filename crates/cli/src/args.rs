@@ -1,10 +1,16 @@
 //! Raw arguments, as people type them.
 
+pub(crate) mod hub;
+pub(crate) mod party;
+
 use std::num::NonZero;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use potluck_release::model::Learner;
+
+use hub::HubCommand;
+use party::PartyCommand;
 
 /// Publish differentially private, randomly mixed columns; join them; fit linear regressions.
 ///
@@ -25,7 +31,7 @@ Examples:
   potluck join study.toml *.release.parquet --out public.parquet
   potluck fit public.parquet --label pressure --report report.html
 
-Exit codes: 0 done; 2 wrong usage; 3 bad input; 4 budget refused; 5 integrity or signature failure."
+Exit codes: 0 done; 2 wrong usage; 3 bad input; 4 budget refused; 5 integrity or signature failure; 6 remote failure."
 )]
 pub(crate) struct Arguments {
     #[command(flatten)]
@@ -75,13 +81,19 @@ pub(crate) enum Command {
     Fit(Fit),
     /// Predict with a model; CSV on stdout
     Predict(Predict),
-    /// Describe a study, release, public dataset or model
+    /// Describe a study, release, public dataset, model or event log
     Inspect(Inspect),
     /// Check hashes, signatures and consistency of published files
     Verify(Verify),
     /// Set and show privacy budgets
     #[command(subcommand)]
     Ledger(LedgerCommand),
+    /// Meet other organisations: create a study at a hub, get its public dataset
+    #[command(subcommand)]
+    Hub(HubCommand),
+    /// Take part in a study at a hub: accept it, release, see how far it is
+    #[command(subcommand)]
+    Party(PartyCommand),
     /// Print a completion script for a shell
     #[command(
         after_help = "Example:\n  potluck completions bash > ~/.local/share/bash-completion/completions/potluck"
@@ -392,22 +404,30 @@ pub(crate) struct Predict {
 #[derive(Args)]
 #[command(after_help = "Example:\n  potluck inspect public.parquet")]
 pub(crate) struct Inspect {
-    /// A study, release, public dataset or model
+    /// A study, release, public dataset, model or event log
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
 }
 
 #[derive(Args)]
-#[command(
-    after_help = "Example:\n  potluck verify public.parquet --key north=north.key.pub --key south=south.key.pub"
-)]
+#[command(after_help = "\
+Examples:
+  potluck verify public.parquet --key north=north.key.pub --key south=south.key.pub
+  potluck verify events.jsonl public.parquet --head HASH
+
+With an event log (from `potluck hub get --events`) the other files are checked against it: the same study, signed with the
+keys that the parties registered, and published as they are. --head is the hash of an event that you saw earlier: the log
+must go on from there.")]
 pub(crate) struct Verify {
-    /// Studies, releases or public datasets
+    /// Studies, releases, public datasets, and at most one event log
     #[arg(value_name = "FILE", required = true)]
     pub(crate) files: Vec<PathBuf>,
     /// The public key a party's release must be signed with
     #[arg(long = "key", value_name = "PARTY=FILE")]
     pub(crate) keys: Vec<String>,
+    /// An event that the log must hold, by its hash
+    #[arg(long, value_name = "HASH")]
+    pub(crate) head: Option<String>,
 }
 
 #[derive(Subcommand)]

@@ -15,7 +15,7 @@ use sha2::{Digest, Sha256};
 
 use crate::signing::{PublicKey, Signature, SigningKey};
 use crate::study::{Party, Study};
-use crate::{Error, FORMAT, canonical};
+use crate::{Error, FORMAT, PublicDataset, Release, canonical};
 
 /// What stands where the first event has no predecessor.
 const NO_PREDECESSOR: &str = "0000000000000000000000000000000000000000000000000000000000000000";
@@ -350,6 +350,65 @@ impl EventLog {
     pub fn datasets(&self) -> &[LoggedFile] {
         &self.datasets
     }
+
+    /// Whether a release, whose file has this SHA-256, is the one that its party published; otherwise says why not.
+    pub fn check_release(&self, release: &Release, sha256: &str) -> Result<(), String> {
+        let party = release.party();
+        self.check_study(release.study())?;
+        self.check_signer(party, release.signer())?;
+        let published =
+            self.releases.get(party).ok_or_else(|| format!("the log holds no release of {party}"))?;
+        if published.content_hash != release.content_hash() {
+            return Err(format!("{party} published another release"));
+        }
+        check_bytes(published, sha256)
+    }
+
+    /// Whether a public dataset, whose file has this SHA-256, was published, and is the latest; otherwise says why not.
+    pub fn check_dataset(&self, dataset: &PublicDataset, sha256: &str) -> Result<bool, String> {
+        self.check_study(dataset.study())?;
+        for ((party, signer), (_, content_hash)) in dataset.parties().zip(dataset.release_hashes()) {
+            if self.check_member(party).is_err() {
+                continue;
+            }
+            self.check_signer(party, signer)?;
+            if self.releases.get(party).is_none_or(|published| published.content_hash != content_hash) {
+                return Err(format!("the release of {party} in it is not the one that {party} published"));
+            }
+        }
+        let published =
+            self.datasets.iter().rev().position(|file| file.content_hash == dataset.content_hash());
+        let age = published.ok_or("the log holds no such public dataset")?;
+        check_bytes(&self.datasets[self.datasets.len() - 1 - age], sha256)?;
+        Ok(age == 0)
+    }
+
+    /// Whether it is the study of this log; otherwise says so.
+    pub fn check_study(&self, study: &Study) -> Result<(), String> {
+        if study.id() == self.study.id() {
+            Ok(())
+        } else {
+            Err("the event log is of another study".to_owned())
+        }
+    }
+
+    fn check_signer(&self, party: &str, signer: Option<&PublicKey>) -> Result<(), String> {
+        let registered =
+            self.keys.get(party).ok_or_else(|| format!("{party} has registered no key in the event log"))?;
+        if signer == Some(registered) {
+            Ok(())
+        } else {
+            Err(format!("the release of {party} is not signed with the key that {party} registered"))
+        }
+    }
+}
+
+fn check_bytes(published: &LoggedFile, sha256: &str) -> Result<(), String> {
+    if published.sha256 == sha256 {
+        Ok(())
+    } else {
+        Err("its content was published, but its bytes are not those of the published file".to_owned())
+    }
 }
 
 fn logged(sha256: &str, size: u64, content_hash: &str) -> Result<LoggedFile, String> {
@@ -404,6 +463,7 @@ mod tests {
     use zeroize::Zeroizing;
 
     use super::*;
+    use crate::dataset::Completeness;
     use crate::study::Draft;
 
     const STUDY: &str = "format = 1\n[study]\nname = \"t\"\nrows = 50\nid = \"integer\"\nmethod = \"rmgm\"\nk = 4\n[privacy]\nepsilon = 1.0\ndelta = 1e-5\n[[party]]\nname = \"north\"\n[[party.column]]\nname = \"age\"\nlo = 0\nhi = 100\n[[party]]\nname = \"south\"\n[[party.column]]\nname = \"pressure\"\nlo = 0\nhi = 200\n";
@@ -744,6 +804,61 @@ mod tests {
         let mut other = events[0].clone();
         other.change = Change::Created { study: json!({ "format": 1 }), early: false };
         refused(parse(&Event::following(None, other.time, other.change).to_line()), "event 1");
+    }
+
+    #[test]
+    fn files_are_checked_against_the_log() {
+        let sums = |first| vec![vec![first, -7, 100_000, 3]];
+        let release =
+            |party, seed, first| Release::new(&study(1), party, &sums(first), Some(&key(seed))).unwrap();
+        let (north, south) = (release("north", 1, 5), release("south", 2, 6));
+        let join =
+            |releases: &[Release]| PublicDataset::join(&study(1), releases, Completeness::All).unwrap();
+        let dataset = join(&[north.clone(), south.clone()]);
+        let out = |release: &Release| Change::Released {
+            party: release.party().to_owned(),
+            sha256: hash('1'),
+            size: 7,
+            content_hash: release.content_hash().to_owned(),
+        };
+        let public = |digit, dataset: &PublicDataset| Change::Published {
+            parties: vec!["north".to_owned(), "south".to_owned()],
+            sha256: hash(digit),
+            size: 9,
+            content_hash: dataset.content_hash().to_owned(),
+        };
+        let mut changes = vec![created(false), accepted("north", 1), accepted("south", 2), out(&north)];
+        let partial = log(&changes).unwrap();
+        changes.extend([out(&south), public('5', &dataset)]);
+        let whole = log(&changes).unwrap();
+
+        assert_eq!(whole.check_release(&north, &hash('1')), Ok(()));
+        assert!(whole.check_release(&north, &hash('2')).unwrap_err().contains("bytes"));
+        assert!(partial.check_release(&south, &hash('1')).unwrap_err().contains("no release of south"));
+        let again = release("north", 1, 8);
+        assert!(whole.check_release(&again, &hash('1')).unwrap_err().contains("another release"));
+        let stranger = release("north", 3, 5);
+        assert!(whole.check_release(&stranger, &hash('1')).unwrap_err().contains("not signed with"));
+        let unsigned = Release::new(&study(1), "north", &sums(5), None).unwrap();
+        assert!(whole.check_release(&unsigned, &hash('1')).unwrap_err().contains("not signed with"));
+        let elsewhere = Release::new(&study(2), "north", &sums(5), Some(&key(1))).unwrap();
+        assert!(whole.check_release(&elsewhere, &hash('1')).unwrap_err().contains("another study"));
+
+        assert_eq!(whole.check_dataset(&dataset, &hash('5')), Ok(true));
+        assert!(whole.check_dataset(&dataset, &hash('1')).unwrap_err().contains("bytes"));
+        assert!(partial.check_dataset(&dataset, &hash('5')).unwrap_err().contains("release of south"));
+        let other = join(&[again, south.clone()]);
+        assert!(whole.check_dataset(&other, &hash('5')).unwrap_err().contains("release of north"));
+        let forged = join(&[stranger, south]);
+        assert!(whole.check_dataset(&forged, &hash('5')).unwrap_err().contains("not signed with"));
+        let unpublished = log(&changes[..5]).unwrap();
+        assert!(unpublished.check_dataset(&dataset, &hash('5')).unwrap_err().contains("no such"));
+        changes.push(published(&["north", "south"]));
+        assert_eq!(
+            log(&changes).unwrap().check_dataset(&dataset, &hash('5')),
+            Ok(false),
+            "there is a later one"
+        );
     }
 
     #[test]
