@@ -415,9 +415,9 @@ Examples:
   potluck verify public.parquet --key north=north.key.pub --key south=south.key.pub
   potluck verify events.jsonl public.parquet --head HASH
 
-With an event log (from `potluck hub get --events`) the other files are checked against it: the same study, signed with the
-keys that the parties registered, and published as they are. --head is the hash of an event that you saw earlier: the log
-must go on from there.")]
+With an event log (from `potluck hub get --events`) the other files are checked against it: the
+same study, signed with the keys that the parties registered, and published as they are. --head is
+the hash of an event that you saw earlier: the log must go on from there.")]
 pub(crate) struct Verify {
     /// Studies, releases, public datasets, and at most one event log
     #[arg(value_name = "FILE", required = true)]

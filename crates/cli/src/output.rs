@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::exit::WrongUsage;
 
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub(crate) struct Printer {
     json: bool,
 }

@@ -101,7 +101,7 @@ struct Scripted {
 
 impl Scripted {
     fn new(steps: Vec<Step>) -> Self {
-        Self::with(steps, "http", |stream, step| converse(stream, step))
+        Self::with(steps, "http", converse)
     }
 
     fn with(

@@ -42,16 +42,17 @@ pub(crate) enum HubStudyCommand {
     /// Create a study; prints its address and one invitation a party
     #[command(after_help = "\
 Examples:
-  potluck hub study create study.toml --hub https://hub.example.org --token-file coordinator.token --out invitations
-  POTLUCK_HUB_TOKEN=… potluck hub study create study.toml --hub https://hub.example.org --json
+  potluck hub study create study.toml --hub https://hub.example.org --token-file me.token
+  potluck hub study create study.toml --hub https://hub.example.org --out invitations
 
-Whoever has an invitation can accept in the party's name: give each to its party over a private channel. An invitation is
-shown once; `potluck hub study invite` makes a new one. Creating the same study again is harmless.")]
+Whoever has an invitation can accept in the party's name: give each to its party over a private
+channel. An invitation is shown once; `potluck hub study invite` makes a new one. Creating the
+same study again is harmless.")]
     Create(HubStudyCreate),
     /// Invite a party anew; the invitation before is void
     #[command(after_help = "\
 Example:
-  potluck hub study invite https://hub.example.org/studies/ID north --token-file coordinator.token --out north.invitation")]
+  potluck hub study invite https://hub.example.org/studies/ID north --token-file me.token")]
     Invite(HubStudyInvite),
 }
 
@@ -98,8 +99,8 @@ Example:
   potluck hub get https://hub.example.org/studies/ID --out public.parquet --events events.jsonl
   potluck fit public.parquet --label pressure
 
-Everything is checked before the file gets its name: hashes, signatures, the keys that the parties registered, and the
-event log from its first event on.")]
+Everything is checked before the file gets its name: hashes, signatures, the keys that the parties
+registered, and the event log from its first event on.")]
 pub(crate) struct HubGet {
     /// The study: the address of its page
     #[arg(value_name = "URL")]

@@ -24,22 +24,24 @@ pub(crate) enum PartyCommand {
     /// Accept a study at a hub and register the key that you will sign your release with
     #[command(after_help = "\
 Examples:
-  potluck party accept https://hub.example.org/studies/ID --token-file north.invitation --signing-key north.key
-  pass show hub/north | potluck party accept https://hub.example.org/studies/ID --token-file - --signing-key north.key --yes
+  potluck party accept https://hub.example.org/studies/ID --signing-key north.key \\
+      --token-file north.invitation
+  pass show hub/north | potluck party accept https://hub.example.org/studies/ID \\
+      --signing-key north.key --token-file - --yes
 
-The study is fetched and its numbers are computed again; you see what it promises before anything is signed. Nothing is
-read from your table and nothing is charged. Other people on this machine can see a token that stands on the command line
-(`ps` shows it): prefer --token-file, standard input, or the environment variable POTLUCK_INVITATION.
-Accepting again with the same key is harmless.")]
+The study is fetched and its numbers are computed again; you see what it promises before anything
+is signed. Nothing is read from your table and nothing is charged. Accepting again with the same
+key is harmless. Other people on this machine can see a token that stands on the command line
+(`ps` shows it): prefer --token-file, standard input, or the variable POTLUCK_INVITATION.")]
     Accept(PartyAccept),
     /// Release your columns under a study that you accepted, and upload the release
     #[command(after_help = "\
 Example:
   potluck party release https://hub.example.org/studies/ID --data patients.csv
 
-The hub and the study are checked before anything is charged. If the connection breaks or the machine stops, run the same
-command again: it goes on where it stopped, with the same noise, the same bytes and no second charge. Once the release is
-drawn, the table is not read again.")]
+The hub and the study are checked before anything is charged. If the connection breaks or the
+machine stops, run the same command again: it goes on where it stopped, with the same noise, the
+same bytes and no second charge. Once the release is drawn, the table is not read again.")]
     Release(PartyRelease),
     /// Show who has accepted and released, and what is left for you to do
     #[command(after_help = "Example:\n  potluck party status https://hub.example.org/studies/ID")]

@@ -46,7 +46,7 @@ impl Connection {
         token: Option<Token>,
         settings: &Settings<'_>,
     ) -> Result<Hub> {
-        let printer = *settings.printer;
+        let printer = settings.printer.clone();
         let options = Options {
             ca_certificate: self.ca_cert,
             token,

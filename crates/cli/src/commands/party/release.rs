@@ -124,10 +124,14 @@ fn check_membership(
 fn is_recorded(arguments: &PartyRelease, release: &Release) -> Result<bool> {
     let ledger = Ledger::open(&ledger_path(&arguments.ledger)?)?;
     let budget = ledger.choose_table(arguments.budget.as_deref())?;
-    let session = ledger.session(&budget, release.study().id(), release.party())?;
-    Ok(session.is_some_and(|session| {
-        session.state == State::Published && session.content_hash.as_deref() == Some(release.content_hash())
-    }))
+    let session = ledger.session(&budget, release.study().id(), release.party())?.ok_or_else(|| {
+        // Drawing another one would be a second charge, and the hub takes one release only.
+        WrongUsage(format!(
+            "the release is drawn, but not charged to table {budget:?} of the ledger {}; name the ledger and table that it was charged to with --ledger and --table",
+            ledger.path().display()
+        ))
+    })?;
+    Ok(session.state == State::Published && session.content_hash.as_deref() == Some(release.content_hash()))
 }
 
 /// Draws the release, or takes it up where it stopped, into the state folder; whether it had been drawn before.
