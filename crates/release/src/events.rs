@@ -542,7 +542,7 @@ mod tests {
 
     #[track_caller]
     fn refused(result: Result<EventLog, Error>, word: &str) {
-        let error = result.err().expect("it was accepted").to_string();
+        let error = result.expect_err("it was accepted").to_string();
         assert!(error.contains(word), "no {word:?} in: {error}");
     }
 

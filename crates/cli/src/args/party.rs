@@ -24,10 +24,8 @@ pub(crate) enum PartyCommand {
     /// Accept a study at a hub and register the key that you will sign your release with
     #[command(after_help = "\
 Examples:
-  potluck party accept https://hub.example.org/studies/ID --signing-key north.key \\
-      --token-file north.invitation
-  pass show hub/north | potluck party accept https://hub.example.org/studies/ID \\
-      --signing-key north.key --token-file - --yes
+  potluck party accept URL --token-file north.invitation --signing-key north.key
+  pass show hub/north | potluck party accept URL --token-file - --signing-key north.key --yes
 
 The study is fetched and its numbers are computed again; you see what it promises before anything
 is signed. Nothing is read from your table and nothing is charged. Accepting again with the same
