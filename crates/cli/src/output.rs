@@ -21,6 +21,11 @@ impl Printer {
         Self { json }
     }
 
+    /// Whether machines read the output.
+    pub(crate) fn is_json(&self) -> bool {
+        self.json
+    }
+
     /// The result of a command: as JSON, or as text for people.
     pub(crate) fn result(&self, value: &impl Serialize, text: impl FnOnce() -> String) -> Result<()> {
         let output = if self.json { serde_json::to_string_pretty(value)? + "\n" } else { text() };

@@ -197,7 +197,7 @@ impl Hub {
 
     /// A new invitation of a party; the one before is void.
     pub fn invite(&self, study: &Study, party: &str) -> Result<Token, Error> {
-        study.definition().party(party)?;
+        study.own_party(party)?;
         let path = format!("{}/invitation", of_party(study.id(), party));
         let (_, answer) = self.post(&path, &(), "the invitation")?;
         let (invited, token) = self.invitation(study, answer)?;
@@ -207,7 +207,7 @@ impl Hub {
     /// An invitation of a party that there is: its name becomes that of a file.
     fn invitation(&self, study: &Study, invitation: Invitation) -> Result<(String, Token), Error> {
         let secret = Zeroizing::new(invitation.token);
-        if study.definition().party(&invitation.party).is_err() {
+        if study.own_party(&invitation.party).is_err() {
             return Err(self.protocol("an invitation is for a party that the study does not have"));
         }
         let token = Token::new(&secret).map_err(|_| self.protocol("an invitation holds no token"))?;
@@ -257,7 +257,7 @@ impl Hub {
     pub fn invited(&self, study: &Study) -> Result<Invited, Error> {
         let path = format!("{}/invitation", of_study(study.id()));
         let invited: Invited = self.get(&path, &[], Access::Token)?;
-        if study.definition().party(&invited.party).is_err() {
+        if study.own_party(&invited.party).is_err() {
             return Err(self.protocol("the invitation is for a party that the study does not have"));
         }
         Ok(invited)

@@ -97,6 +97,16 @@ impl Columns {
 
     /// Reads columns and manifest of a file whose manifest says it is a `kind`.
     pub(crate) fn read(path: &Path, kind: &'static str) -> Result<(Self, Value), Error> {
+        Self::read_if(path, kind, |_, _| Ok(()))
+    }
+
+    /// Reads columns and manifest of a file whose manifest says it is a `kind`, if `check` agrees to what the manifest
+    /// and the file's own description say: nothing has been decoded by then.
+    pub(crate) fn read_if(
+        path: &Path,
+        kind: &'static str,
+        check: impl FnOnce(&Value, &ParquetMetaData) -> Result<(), Error>,
+    ) -> Result<(Self, Value), Error> {
         let not_ours = |detail: String| Error::NotOurs { path: path.to_owned(), expected: kind, detail };
         let mut file = File::open(path).map_err(|error| Error::read(path, error))?;
         let length = file.metadata().map_err(|error| Error::read(path, error))?.len();
@@ -128,6 +138,7 @@ impl Columns {
             None => return Err(not_ours("its manifest does not say what it is".to_owned())),
         }
         crate::check_format(&manifest, path)?;
+        check(&manifest, builder.metadata())?;
         let names: Vec<String> = builder.schema().fields().iter().map(|field| field.name().clone()).collect();
         let mut values = vec![Vec::new(); names.len()];
         let read = || -> Result<(), Error> {

@@ -267,7 +267,7 @@ impl EventLog {
 
     /// Those who are invited to this study, accept it and release under it, in the study's order.
     fn members(&self) -> impl Iterator<Item = &str> {
-        self.study.definition().parties().iter().map(Party::name)
+        self.study.own_parties().iter().map(Party::name)
     }
 
     fn check_member(&self, party: &str) -> Result<(), String> {

@@ -15,7 +15,7 @@ use crate::files::{Audience, Existing, PendingFile, holding};
 use crate::signing::{PublicKey, Signature, SigningKey};
 use crate::statement;
 use crate::study::Study;
-use crate::{Error, FORMAT, SOFTWARE};
+use crate::{Error, FORMAT, SOFTWARE, canonical};
 
 const KIND: &str = "release";
 
@@ -123,6 +123,7 @@ impl ReleaseRecord {
     /// The record that follows from the study and the sums of the stages before the mixed rows, without hash and
     /// signature; and the stage of the mixed rows.
     fn expected(study: &Study, party: &str, sums: &[Vec<i64>]) -> Result<(Self, Stage), Error> {
+        let columns = study.own_party(party)?.encoded_names();
         let mut stages = Vec::with_capacity(sums.len() + 1);
         for (position, noised) in sums.iter().enumerate() {
             let stage = study.stage(party, &sums[..position])?;
@@ -135,7 +136,7 @@ impl ReleaseRecord {
         stages.push(StageRecord::new(&mixed, &[]));
         let record = Self {
             party: party.to_owned(),
-            columns: study.definition().party(party)?.encoded_names(),
+            columns,
             stages,
             statement: statement::of_release(study, party)?,
             software: SOFTWARE.to_owned(),
@@ -337,6 +338,42 @@ impl Release {
         let (study, record): (Study, ReleaseRecord) = split_manifest(&mut manifest, path)?;
         let signer = record.verify(&study, &columns, path)?;
         Ok(Self { study, record, columns, signer })
+    }
+
+    /// Reads a release that `party` is expected to make under `study`, from somebody who may mean harm: as [`read`](Self::read),
+    /// but what claims to be anything else, or to be larger, is refused before any of it is decoded.
+    pub fn read_for(path: &Path, study: &Study, party: &str) -> Result<Self, Error> {
+        let width = study.definition().party(party)?.width();
+        let refuse = |what: &str| Err(Error::tampered(path, what));
+        let (columns, mut manifest) = Columns::read_if(path, KIND, |manifest, file| {
+            // As text: numbers such as 18 and 18.0 are the same there.
+            if manifest["study_id"] != study.id()
+                || canonical::json(&manifest["study"]) != canonical::json(&study.to_json())
+            {
+                return refuse("it belongs to another study");
+            }
+            if manifest["party"] != party {
+                return refuse("it is the release of another party");
+            }
+            if u64::try_from(file.file_metadata().num_rows()) != Ok(study.seal().k())
+                || file.file_metadata().schema_descr().num_columns() != width
+            {
+                return refuse("it does not have the study's number of rows and columns");
+            }
+            let decoded =
+                file.row_groups().iter().map(|group| group.total_byte_size().max(0) as u64).sum::<u64>();
+            let values = study.seal().k() * width as u64;
+            if file.row_groups().iter().map(|group| group.num_rows()).sum::<i64>()
+                != file.file_metadata().num_rows()
+                || decoded > 9 * values + 4096 * (width * file.num_row_groups().max(1)) as u64
+            {
+                return refuse("its size is not that of its rows and columns");
+            }
+            Ok(())
+        })?;
+        let (_, record): (Study, ReleaseRecord) = split_manifest(&mut manifest, path)?;
+        let signer = record.verify(study, &columns, path)?;
+        Ok(Self { study: study.clone(), record, columns, signer })
     }
 
     /// The study it belongs to.

@@ -85,7 +85,7 @@ pub(crate) fn run(arguments: Arguments, printer: &Printer) -> Result<()> {
         Command::Inspect(arguments) => inspect::run(&arguments, &settings),
         Command::Verify(arguments) => verify::run(&arguments, &settings),
         Command::Ledger(command) => ledger::run(&command, &settings),
-        Command::Hub(command) => hub::run(&command, &settings),
+        Command::Hub(command) => hub::run(command, &settings),
         Command::Party(command) => party::run(&command, &settings),
         Command::Completions { shell } => completions::run(shell, &settings),
     }

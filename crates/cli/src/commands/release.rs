@@ -6,11 +6,11 @@ use anyhow::Result;
 use potluck_core::accounting::MuSquared;
 use potluck_party::release::{ExtraColumns, check_columns};
 use potluck_party::{Job, Ledger, Published, Table};
+use potluck_release::plan::futility;
 use potluck_release::signing::SigningKey;
 use potluck_release::{Study, statement};
 use serde_json::json;
 
-use super::plan::futility;
 use super::{Settings, data_folder, refuse_same_file};
 use crate::args::{LedgerArguments, Release};
 use crate::exit::WrongUsage;
@@ -31,6 +31,7 @@ pub(super) fn publish(arguments: &Release, settings: &Settings<'_>) -> Result<Ou
     }
     let study = Study::load(&arguments.table.study)?;
     let party = arguments.table.party.as_str();
+    study.own_party(party)?;
     let statement = statement::of_release(&study, party)?;
     let ledger_path = ledger_path(&arguments.ledger)?;
     let mut inputs = vec![arguments.table.study.as_path(), &arguments.table.data, &ledger_path];

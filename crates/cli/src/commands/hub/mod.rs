@@ -1,6 +1,7 @@
 //! `potluck hub`.
 
 mod get;
+mod serve;
 mod study;
 
 use std::env;
@@ -14,10 +15,13 @@ use super::Settings;
 use crate::args::hub::{ConnectionArguments, CoordinatorArguments, HubCommand};
 use crate::exit::WrongUsage;
 
-pub(super) fn run(command: &HubCommand, settings: &Settings<'_>) -> Result<()> {
+pub(super) fn run(command: HubCommand, settings: &Settings<'_>) -> Result<()> {
     match command {
-        HubCommand::Study(command) => study::run(command, settings),
-        HubCommand::Get(arguments) => get::run(arguments, settings),
+        HubCommand::Serve(arguments) => serve::serve(arguments, settings),
+        HubCommand::Coordinator(command) => serve::coordinator(&command, settings),
+        HubCommand::Backup { data, out } => serve::back_up(&data.data, &out, settings),
+        HubCommand::Study(command) => study::run(&command, settings),
+        HubCommand::Get(arguments) => get::run(&arguments, settings),
     }
 }
 

@@ -29,7 +29,7 @@ fn create(arguments: &HubStudyCreate, settings: &Settings<'_>) -> Result<()> {
     if let Some(folder) = &arguments.out {
         // Tokens are shown once, so there must be a place for them before they are made.
         fs::create_dir_all(folder).map_err(|source| Error::Write { path: folder.clone(), source })?;
-        for party in study.definition().parties() {
+        for party in study.own_parties() {
             check_writable(&invitation_file(folder, party.name()), settings.existing)?;
         }
     }

@@ -74,7 +74,7 @@ pub(super) fn run(arguments: &PartyRelease, settings: &Settings<'_>) -> Result<(
             (false, false) => "published",
         };
         let left = log.releases().len();
-        let all = study.definition().parties().len();
+        let all = study.own_parties().len();
         format!(
             "{done} {}\ncontent {}\nsigned by {key}\n{left} of {all} parties have released: {address}\n",
             file.display(),

@@ -16,7 +16,8 @@ use crate::output::table;
 /// How far a party is.
 struct Progress {
     party: String,
-    accepted: bool,
+    /// The key that it registered when it accepted.
+    key: Option<String>,
     /// The content hash of its release.
     released: Option<String>,
 }
@@ -47,7 +48,7 @@ pub(super) fn run(arguments: &PartyStatus, settings: &Settings<'_>) -> Result<()
     let own = membership.as_ref().map(|membership| Own::new(membership, &log, drawn.as_ref()));
     let parties: Vec<Value> = progress
         .iter()
-        .map(|party| json!({ "party": party.party, "accepted": party.accepted, "released": party.released }))
+        .map(|party| json!({ "party": party.party, "key": party.key, "released": party.released }))
         .collect();
     let dataset = log.datasets().last();
     let value = json!({
@@ -64,9 +65,11 @@ pub(super) fn run(arguments: &PartyStatus, settings: &Settings<'_>) -> Result<()
         let rows: Vec<Vec<String>> = progress
             .iter()
             .map(|party| {
-                let accepted = if party.accepted { "yes" } else { "no" };
-                let released = party.released.as_deref().map_or("-", |hash| &hash[..16.min(hash.len())]);
-                vec![party.party.clone(), accepted.to_owned(), released.to_owned()]
+                let short = |hash: &Option<String>| match hash {
+                    Some(hash) => hash.chars().take(16).collect(),
+                    None => "-".to_owned(),
+                };
+                vec![party.party.clone(), short(&party.key), short(&party.released)]
             })
             .collect();
         let public = match dataset {
@@ -85,7 +88,7 @@ pub(super) fn run(arguments: &PartyStatus, settings: &Settings<'_>) -> Result<()
             "Study {:?}, id {}\n{}\n{public}\n{you}\n",
             study.definition().name(),
             study.id(),
-            table(&["party", "accepted", "release"], &rows)
+            table(&["party", "accepted, key", "released, content"], &rows)
         )
     })
 }
@@ -97,18 +100,20 @@ fn progress(party: &str, study: &Study, log: &EventLog, details: &StudyDetails) 
     match details.party.iter().find(elsewhere) {
         Some(state) => Progress {
             party: party.to_owned(),
-            accepted: state.accepted.is_some(),
-            released: state
-                .release
-                .as_ref()
-                .map(|file| file.content_hash.chars().filter(char::is_ascii_alphanumeric).collect()),
+            key: state.key.as_deref().map(digits),
+            released: state.release.as_ref().map(|file| digits(&file.content_hash)),
         },
         None => Progress {
             party: party.to_owned(),
-            accepted: log.keys().contains_key(party),
+            key: log.keys().get(party).map(ToString::to_string),
             released: log.releases().get(party).map(|file| file.content_hash.clone()),
         },
     }
+}
+
+/// What the hub says is a hash, fit for the terminal.
+fn digits(text: &str) -> String {
+    text.chars().filter(char::is_ascii_hexdigit).take(64).collect()
 }
 
 /// How far we are.

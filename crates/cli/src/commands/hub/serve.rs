@@ -1,0 +1,51 @@
+//! `potluck hub serve|coordinator|backup`: what needs the hub's own folder.
+
+use std::path::Path;
+
+use anyhow::Result;
+use potluck_hub::config::Options;
+use potluck_hub::{Config, Store};
+use serde_json::json;
+
+use crate::args::hub::{CoordinatorCommand, HubServe};
+use crate::commands::Settings;
+
+pub(super) fn serve(arguments: HubServe, settings: &Settings<'_>) -> Result<()> {
+    let file = arguments.config.as_deref().map(Options::load).transpose()?.unwrap_or_default();
+    let given = Options {
+        listen: arguments.listen,
+        data: arguments.data,
+        tls_cert: arguments.tls_cert,
+        tls_key: arguments.tls_key,
+        allow_plain_http: arguments.allow_plain_http,
+        public_url: arguments.public_url,
+        name: arguments.name,
+        requests_per_minute: arguments.requests_per_minute,
+        trusted_proxy: arguments.trusted_proxy,
+        client_timeout: arguments.client_timeout,
+    };
+    let config = Config::new(given.or(file))?;
+    potluck_hub::log_to_stderr(settings.printer.is_json());
+    potluck_hub::serve(config, |address| {
+        // Whoever started the hub and closed its output does not want to know.
+        let _ =
+            settings.printer.result(&json!({ "listening": address }), || format!("listening on {address}\n"));
+    })?;
+    Ok(())
+}
+
+pub(super) fn coordinator(command: &CoordinatorCommand, settings: &Settings<'_>) -> Result<()> {
+    let CoordinatorCommand::Add { name, data, replace } = command;
+    let token = Store::open(&data.data)?.add_coordinator(name, *replace)?;
+    settings.printer.note("Keep this token secret; it is not shown again. It goes into POTLUCK_HUB_TOKEN or a file for --token-file.");
+    settings
+        .printer
+        .result(&json!({ "coordinator": name, "token": token.reveal() }), || format!("{}\n", token.reveal()))
+}
+
+pub(super) fn back_up(data: &Path, out: &Path, settings: &Settings<'_>) -> Result<()> {
+    Store::open(data)?.back_up(out)?;
+    settings.printer.result(&json!({ "backup": out.display().to_string() }), || {
+        format!("backed up to {}\n", out.display())
+    })
+}

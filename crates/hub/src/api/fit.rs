@@ -1,0 +1,92 @@
+//! Regressions and plans, for programs.
+
+use axum::Json;
+use axum::body::Bytes;
+use axum::extract::rejection::BytesRejection;
+use axum::extract::{RawQuery, State};
+use axum::http::StatusCode;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse, Response};
+use potluck_release::exchange::Problem as ProblemBody;
+use potluck_release::model::Learner;
+use potluck_release::plan::Plan;
+
+use super::Path;
+use super::problem::Problem;
+use super::studies::find;
+use crate::app::Shared;
+use crate::fits::{FitRequest, fitted};
+use crate::store::Refusal;
+
+/// Reads which regression is asked for out of a query: `label=…&feature=…&feature=…&learner=…&level=…`.
+pub(crate) fn parse_fit(query: &str) -> Result<FitRequest, Refusal> {
+    let mut request =
+        FitRequest { label: String::new(), features: Vec::new(), learner: Learner::Posterior, level: 0.95 };
+    for (name, value) in form_urlencoded::parse(query.as_bytes()) {
+        match &*name {
+            "label" => request.label = value.into_owned(),
+            "feature" => request.features.push(value.into_owned()),
+            "learner" => {
+                request.learner = serde_json::from_value(value.as_ref().into())
+                    .map_err(|_| Refusal::Unacceptable("learner is posterior, debiased or ols".to_owned()))?;
+            }
+            "level" => {
+                request.level = value
+                    .parse()
+                    .map_err(|_| Refusal::Unacceptable("level is a number such as 0.95".to_owned()))?;
+            }
+            _ => {}
+        }
+    }
+    if request.label.is_empty() {
+        return Err(Refusal::Unacceptable("name the column to explain: label=COLUMN".to_owned()));
+    }
+    Ok(request)
+}
+
+/// A regression on the public dataset of a study
+///
+/// The model as `potluck fit --json` prints it. Features are repeated; without any, all other columns are features.
+#[utoipa::path(get, path = "/api/v1/studies/{study}/fit", tag = "regressions", params(
+    ("study" = String, Path, description = "The study id"),
+    ("label" = String, Query, description = "The column to explain: numeric, with two levels, or `column=level`"),
+    ("feature" = Option<Vec<String>>, Query, description = "A column to explain it with; may be repeated"),
+    ("learner" = Option<String>, Query, description = "posterior, debiased or ols"),
+    ("level" = Option<f64>, Query, description = "Level of the intervals"),
+), responses(
+    (status = 200, description = "The model", body = serde_json::Value),
+    (status = 404, description = "There is no such study, or no public dataset yet", body = ProblemBody, content_type = "application/problem+json"),
+    (status = 422, description = "The regression cannot be fitted", body = ProblemBody, content_type = "application/problem+json"),
+))]
+pub(super) async fn fit(
+    State(app): State<Shared>,
+    Path(study): Path<String>,
+    RawQuery(query): RawQuery,
+) -> Result<Response, Problem> {
+    let record = find(&app, &study).await?;
+    let request = parse_fit(query.as_deref().unwrap_or_default())?;
+    let fitted = fitted(&app, &record, request).await?;
+    Ok(([(CONTENT_TYPE, "application/json")], fitted.model.to_json()).into_response())
+}
+
+/// What a study would promise and cost
+///
+/// The study is TOML, sealed or not. Nothing is stored.
+#[utoipa::path(post, path = "/api/v1/plan", tag = "regressions", request_body(content = String, content_type = "text/plain"), responses(
+    (status = 200, description = "The plan", body = Plan),
+    (status = 400, description = "The body cannot be read", body = ProblemBody, content_type = "application/problem+json"),
+    (status = 413, description = "The body is too large", body = ProblemBody, content_type = "application/problem+json"),
+    (status = 422, description = "The study is not acceptable", body = ProblemBody, content_type = "application/problem+json"),
+))]
+pub(super) async fn plan(
+    State(app): State<Shared>,
+    body: Result<Bytes, BytesRejection>,
+) -> Result<Json<Plan>, Problem> {
+    let body = body?;
+    let text = String::from_utf8(body.to_vec())
+        .map_err(|_| Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "the study is not UTF-8 text"))?;
+    let plan = app.blocking(move |_| Plan::of_text(&text)).await;
+    let (_, plan) =
+        plan.map_err(|error| Problem::new(StatusCode::UNPROCESSABLE_ENTITY, error.to_string()))?;
+    Ok(Json(plan))
+}

@@ -1,0 +1,146 @@
+//! Regressions for readers: datasets and fits are kept in memory, and no more fits run at once than there are cores.
+
+use std::hash::{Hash, Hasher};
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+
+use moka::sync::Cache;
+use potluck_core::learn::{Level, Ridge};
+use potluck_release::fit::{DEFAULT_RIDGE, Regression, fit};
+use potluck_release::model::Learner;
+use potluck_release::{Model, PublicDataset};
+use serde::Deserialize;
+use tokio::sync::Semaphore;
+
+use crate::Error;
+use crate::app::Shared;
+use crate::store::{Refusal, StudyRecord};
+
+/// Bytes of public datasets kept in memory.
+const DATASET_BYTES: u64 = 1 << 30;
+/// Fits kept in memory.
+const FITS: u64 = 2_000;
+/// Most features that a reader may name: no study has more columns that make sense.
+const MOST_FEATURES: usize = 10_000;
+
+/// Which regression a reader asks for.
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct FitRequest {
+    /// The label.
+    pub(crate) label: String,
+    /// The features; all others when there are none.
+    pub(crate) features: Vec<String>,
+    /// How to learn.
+    pub(crate) learner: Learner,
+    /// Level of the intervals.
+    pub(crate) level: f64,
+}
+
+/// What makes two requests the same: the dataset's hash and the request.
+#[derive(Clone)]
+struct Key(String, FitRequest);
+
+impl PartialEq for Key {
+    fn eq(&self, other: &Self) -> bool {
+        self.0 == other.0
+            && self.1.label == other.1.label
+            && self.1.features == other.1.features
+            && self.1.learner == other.1.learner
+            && self.1.level.to_bits() == other.1.level.to_bits()
+    }
+}
+
+impl Eq for Key {}
+
+impl Hash for Key {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (&self.0, &self.1.label, &self.1.features, self.1.learner.name(), self.1.level.to_bits()).hash(state);
+    }
+}
+
+/// A regression and the dataset it comes from.
+pub(crate) struct Fitted {
+    pub(crate) model: Model,
+    pub(crate) dataset: Arc<PublicDataset>,
+    article: OnceLock<String>,
+}
+
+impl Fitted {
+    /// The report on it, as an HTML fragment.
+    pub(crate) fn article(&self) -> &str {
+        self.article.get_or_init(|| potluck_report::article(&self.model, &self.dataset))
+    }
+}
+
+/// Datasets and fits in memory.
+pub(crate) struct Fits {
+    datasets: Cache<String, Arc<PublicDataset>>,
+    fits: Cache<Key, Arc<Fitted>>,
+    permits: Semaphore,
+}
+
+impl Fits {
+    pub(crate) fn new() -> Self {
+        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        let bytes = |_: &String, dataset: &Arc<PublicDataset>| {
+            let columns = dataset.columns();
+            u32::try_from(8 * columns.rows() * columns.names().len()).unwrap_or(u32::MAX)
+        };
+        Self {
+            datasets: Cache::builder().max_capacity(DATASET_BYTES).weigher(bytes).build(),
+            fits: Cache::new(FITS),
+            permits: Semaphore::new(cores),
+        }
+    }
+
+    fn dataset(&self, path: &Path, sha256: &str) -> Result<Arc<PublicDataset>, Error> {
+        let read = || PublicDataset::read(path).map(Arc::new).map_err(|error| error.to_string());
+        self.datasets.try_get_with(sha256.to_owned(), read).map_err(|error| Error::damaged(error.as_str()))
+    }
+}
+
+/// The regression that a reader asks for, on the public dataset of a study.
+pub(crate) async fn fitted(
+    app: &Shared,
+    record: &StudyRecord,
+    request: FitRequest,
+) -> Result<Arc<Fitted>, Refusal> {
+    let Some(dataset) = &record.dataset else {
+        return Err(Refusal::NotFound(
+            "the study has no public dataset yet; it appears when its parties have released".to_owned(),
+        ));
+    };
+    let sha256 = dataset.file.sha256.clone();
+    let key = Key(sha256.clone(), request.clone());
+    if let Some(fitted) = app.fits.fits.get(&key) {
+        return Ok(fitted);
+    }
+    let regression = regression(request)?;
+    let _permit = app.fits.permits.acquire().await.map_err(|_| Error::damaged("the hub is stopping"))?;
+    app.blocking(move |app| {
+        if let Some(fitted) = app.fits.fits.get(&key) {
+            return Ok(fitted);
+        }
+        let dataset = app.fits.dataset(&app.store.object(&sha256), &sha256)?;
+        let model = fit(&dataset, &regression).map_err(|error| Refusal::Unacceptable(error.to_string()))?;
+        let fitted = Arc::new(Fitted { model, dataset, article: OnceLock::new() });
+        app.fits.fits.insert(key, Arc::clone(&fitted));
+        app.metrics.fits.inc();
+        Ok(fitted)
+    })
+    .await
+}
+
+fn regression(request: FitRequest) -> Result<Regression, Refusal> {
+    let unacceptable = |error: potluck_core::learn::LearnError| Refusal::Unacceptable(error.to_string());
+    if request.features.len() > MOST_FEATURES {
+        return Err(Refusal::Unacceptable(format!("name at most {MOST_FEATURES} features")));
+    }
+    Ok(Regression {
+        label: request.label,
+        features: (!request.features.is_empty()).then_some(request.features),
+        learner: request.learner,
+        ridge: Ridge::new(DEFAULT_RIDGE).map_err(unacceptable)?,
+        level: Level::new(request.level).map_err(unacceptable)?,
+    })
+}

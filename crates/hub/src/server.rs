@@ -1,0 +1,218 @@
+//! The server: sockets, TLS, time-outs, and what happens around every request.
+
+use std::any::Any;
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use axum::Router;
+use axum::extract::{ConnectInfo, DefaultBodyLimit, MatchedPath, Request, State};
+use axum::http::{HeaderValue, Method, StatusCode, Uri, header};
+use axum::middleware::{Next, from_fn_with_state, map_response};
+use axum::response::{IntoResponse, Response};
+use axum_server::Handle;
+use axum_server::tls_rustls::RustlsConfig;
+use hyper_util::rt::TokioTimer;
+use tokio::runtime;
+use tokio::signal::unix::{SignalKind, signal};
+use tower_http::catch_panic::CatchPanicLayer;
+use tower_http::compression::CompressionLayer;
+use tower_http::timeout::{RequestBodyTimeoutLayer, ResponseBodyTimeoutLayer, TimeoutLayer};
+
+use crate::api::problem::Problem;
+use crate::app::{App, Shared};
+use crate::config::Tls;
+use crate::limits::{self, Limits, limit_rate};
+use crate::metrics::{MethodLabel, RequestLabels};
+use crate::{Config, Error, api, pages};
+
+/// The longest that the hub thinks about a request.
+const ANSWER: Duration = Duration::from_secs(60);
+/// How long requests may go on when the hub is told to stop.
+const GRACE: Duration = Duration::from_secs(20);
+/// The largest body, but for uploads, whose limit follows from the study.
+const BODY: usize = 1 << 20;
+
+/// Runs a hub until it is told to stop (SIGTERM, SIGINT). `ready` is called with its address once it listens.
+pub fn serve(config: Config, ready: impl FnOnce(&str) + Send) -> Result<(), Error> {
+    let runtime = runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|source| Error::Listen { address: config.listen.to_string(), source })?;
+    runtime.block_on(run(config, ready))
+}
+
+async fn run(config: Config, ready: impl FnOnce(&str) + Send) -> Result<(), Error> {
+    let cannot_listen = |source| Error::Listen { address: config.listen.to_string(), source };
+    let tls = match &config.tls {
+        Some(tls) => Some(load_tls(tls).await?),
+        None => None,
+    };
+    let listener = TcpListener::bind(config.listen).map_err(cannot_listen)?;
+    listener.set_nonblocking(true).map_err(cannot_listen)?;
+    let address = listener.local_addr().map_err(cannot_listen)?;
+    let app = App::open(config.clone())?;
+    let service = router(&app).into_make_service_with_connect_info::<SocketAddr>();
+    let handle = Handle::new();
+    tokio::spawn(stop_when_told(handle.clone())?);
+    ready(&format!("{}://{address}", if tls.is_some() { "https" } else { "http" }));
+    tracing::info!(%address, tls = tls.is_some(), data = %config.data.display(), "listening");
+    let silence = config.client_timeout;
+    let patient = |builder: &mut hyper_util::server::conn::auto::Builder<_>| {
+        builder.http1().timer(TokioTimer::new()).header_read_timeout(silence);
+        builder.http2().timer(TokioTimer::new()).keep_alive_interval(silence).max_concurrent_streams(64);
+    };
+    let result = match tls {
+        Some(tls) => {
+            let mut server =
+                axum_server::from_tcp_rustls(listener, tls).map_err(cannot_listen)?.handle(handle);
+            patient(server.http_builder());
+            server.serve(service).await
+        }
+        None => {
+            let mut server = axum_server::from_tcp(listener).map_err(cannot_listen)?.handle(handle);
+            patient(server.http_builder());
+            server.serve(service).await
+        }
+    };
+    result.map_err(cannot_listen)?;
+    tracing::info!("stopped");
+    Ok(())
+}
+
+async fn load_tls(tls: &Tls) -> Result<RustlsConfig, Error> {
+    // Somebody else in this process may have chosen the same one before.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    RustlsConfig::from_pem_file(&tls.certificate, &tls.key).await.map_err(|error| {
+        Error::Tls(format!(
+            "cannot use {} with {}: {error}; give a certificate chain and its private key, both in PEM form",
+            tls.certificate.display(),
+            tls.key.display()
+        ))
+    })
+}
+
+/// Waits for SIGTERM or SIGINT, then lets requests that are under way finish.
+fn stop_when_told(handle: Handle<SocketAddr>) -> Result<impl Future<Output = ()>, Error> {
+    let listen =
+        |kind| signal(kind).map_err(|error| Error::Config(format!("cannot wait for signals: {error}")));
+    let (mut terminate, mut interrupt) = (listen(SignalKind::terminate())?, listen(SignalKind::interrupt())?);
+    Ok(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+        tracing::info!("stopping");
+        handle.graceful_shutdown(Some(GRACE));
+    })
+}
+
+/// Everything that the hub answers, with what goes around it.
+fn router(app: &Shared) -> Router {
+    // A client that sends no byte for so long is let go, in the head of a request as in its body.
+    let silence = app.config.client_timeout;
+    let transfers = api::transfers(app).layer(RequestBodyTimeoutLayer::new(silence));
+    let answers = Router::new()
+        .merge(api::router(app))
+        .merge(pages::router(app))
+        .fallback(not_found)
+        .method_not_allowed_fallback(method_not_allowed)
+        .layer(DefaultBodyLimit::max(BODY))
+        .layer(RequestBodyTimeoutLayer::new(silence))
+        .layer(TimeoutLayer::with_status_code(StatusCode::SERVICE_UNAVAILABLE, ANSWER))
+        .layer(CompressionLayer::new());
+    let mut router = answers.merge(transfers).layer(ResponseBodyTimeoutLayer::new(4 * silence));
+    if let Some(requests) = app.config.requests_per_minute {
+        let limits = Arc::new(Limits::new(requests, app.config.trusted_proxy));
+        router = router.layer(from_fn_with_state(limits, limit_rate));
+    }
+    router
+        .layer(CatchPanicLayer::custom(|_: Box<dyn Any + Send>| {
+            tracing::error!("a request panicked");
+            Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "the hub failed; its log says why")
+                .into_response()
+        }))
+        .layer(map_response(secure))
+        .layer(from_fn_with_state(Arc::clone(app), record))
+}
+
+async fn not_found(uri: Uri, State(()): State<()>) -> Response {
+    if uri.path().starts_with("/api/") {
+        Problem::new(
+            StatusCode::NOT_FOUND,
+            "there is nothing at this address; /openapi.json lists what there is",
+        )
+        .into_response()
+    } else {
+        pages::not_found()
+    }
+}
+
+async fn method_not_allowed() -> Problem {
+    Problem::new(
+        StatusCode::METHOD_NOT_ALLOWED,
+        "this address does not take that method; /openapi.json lists what it takes",
+    )
+}
+
+/// Headers that keep browsers careful, on every answer.
+async fn secure(mut response: Response) -> Response {
+    let headers = response.headers_mut();
+    let fixed = [
+        ("x-content-type-options", "nosniff"),
+        ("x-frame-options", "DENY"),
+        ("referrer-policy", "no-referrer"),
+        ("cross-origin-opener-policy", "same-origin"),
+        ("permissions-policy", "camera=(), geolocation=(), microphone=()"),
+    ];
+    for (name, value) in fixed {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    if !headers.contains_key(header::CONTENT_SECURITY_POLICY) {
+        headers.insert(
+            header::CONTENT_SECURITY_POLICY,
+            HeaderValue::from_static(
+                "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
+            ),
+        );
+    }
+    response
+}
+
+/// Counts and logs a request: the route and the outcome, never a query, a header or a body.
+async fn record(
+    State(app): State<Shared>,
+    ConnectInfo(peer): ConnectInfo<SocketAddr>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let began = Instant::now();
+    let client = limits::client(peer.ip(), request.headers(), app.config.trusted_proxy);
+    let route = request.extensions().get::<MatchedPath>().map_or("none", MatchedPath::as_str).to_owned();
+    let path = request.uri().path().to_owned();
+    let method = request.method().clone();
+    let response = next.run(request).await;
+    let status = response.status().as_u16();
+    let label = match method {
+        Method::GET | Method::HEAD => MethodLabel::GET,
+        Method::POST => MethodLabel::POST,
+        Method::PUT => MethodLabel::PUT,
+        _ => MethodLabel::Other,
+    };
+    app.metrics.requests.get_or_create(&RequestLabels { method: label, route, status }).inc();
+    let seconds = began.elapsed().as_secs_f64();
+    app.metrics.seconds.observe(seconds);
+    tracing::info!(%method, path, status, seconds, %client, "answered");
+    response
+}
+
+/// Sends what happens to standard error, as text or, for machines, as JSON lines.
+pub fn log_to_stderr(json: bool) {
+    let filter = tracing_subscriber::EnvFilter::try_from_env("POTLUCK_HUB_LOG")
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
+    let builder =
+        tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).with_target(false);
+    // Tests may have set one before.
+    let _ = if json { builder.json().try_init() } else { builder.with_ansi(false).try_init() };
+}

@@ -1,0 +1,231 @@
+//! The state of a hub on disk: a SQLite database beside content-addressed files.
+//!
+//! Every change is one transaction that also appends to the study's event log; files are complete and synced
+//! before the transaction that names them. So whatever happens, what the log says has happened is there.
+
+mod coordinators;
+mod objects;
+mod parties;
+mod publish;
+mod schema;
+mod studies;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use moka::sync::Cache;
+use potluck_release::Study;
+use potluck_release::events::{Change, Event};
+use potluck_release::exchange::{DatasetState, PartyState};
+use rusqlite::{Connection, OptionalExtension, Transaction, params};
+
+pub use coordinators::{Coordinator, Session};
+pub(crate) use objects::sha256_of;
+pub use parties::Acceptance;
+pub(crate) use publish::published_before;
+pub use publish::{Publication, largest_release};
+pub use studies::Creation;
+pub(crate) use studies::summary;
+
+use crate::Error;
+use objects::Objects;
+
+/// Studies kept in memory, parsed and verified.
+const STUDIES_IN_MEMORY: u64 = 1_000;
+
+/// Why a request cannot be granted. The text is for whoever asked.
+#[derive(Debug)]
+pub enum Refusal {
+    /// There is no such thing.
+    NotFound(String),
+    /// It does not fit the state of the study.
+    Conflict(String),
+    /// What was sent is not acceptable.
+    Unacceptable(String),
+    /// The hub failed.
+    Failed(Error),
+}
+
+impl<E: Into<Error>> From<E> for Refusal {
+    fn from(error: E) -> Self {
+        Self::Failed(error.into())
+    }
+}
+
+impl Refusal {
+    pub(crate) fn no_study() -> Self {
+        Self::NotFound(
+            "this hub has no study with that id; check the address, or ask the coordinator for it".to_owned(),
+        )
+    }
+
+    pub(crate) fn no_party(party: &str) -> Self {
+        Self::NotFound(format!("the study has no party {party:?} of its own"))
+    }
+}
+
+/// A study and everything that has happened to it.
+#[derive(Clone, Debug)]
+pub struct StudyRecord {
+    /// The study, sealed and verified.
+    pub study: Study,
+    /// The study as TOML, as its coordinator gave it.
+    pub text: String,
+    /// Whether a public dataset may appear before every party has released.
+    pub early: bool,
+    /// When it was created here (RFC 3339, UTC).
+    pub created: String,
+    /// Who coordinates it.
+    pub coordinator: Option<i64>,
+    /// Its place in the list of studies.
+    pub number: u64,
+    /// All parties, those of the studies it extends first.
+    pub parties: Vec<PartyState>,
+    /// The latest public dataset.
+    pub dataset: Option<DatasetState>,
+    /// Studies that extend this one.
+    pub extended_by: Vec<String>,
+    /// The hash of the last event.
+    pub head: String,
+    /// The number of events.
+    pub events: u64,
+}
+
+impl StudyRecord {
+    /// How many parties have accepted.
+    pub fn accepted(&self) -> usize {
+        self.parties.iter().filter(|party| party.accepted.is_some()).count()
+    }
+
+    /// How many parties have released.
+    pub fn released(&self) -> usize {
+        self.parties.iter().filter(|party| party.release.is_some()).count()
+    }
+
+    /// A party of this study or of one it extends.
+    pub fn party(&self, name: &str) -> Option<&PartyState> {
+        self.parties.iter().find(|party| party.name == name)
+    }
+
+    /// A party that releases under this very study.
+    pub fn own_party(&self, name: &str) -> Option<&PartyState> {
+        self.party(name).filter(|party| party.study == self.study.id())
+    }
+}
+
+/// The state of a hub on disk.
+pub struct Store {
+    connection: Mutex<Connection>,
+    objects: Objects,
+    /// Held while a release is checked and published: one at a time, so that the last one sees all others.
+    publishing: Mutex<()>,
+    studies: Cache<String, Arc<StudyRecord>>,
+}
+
+impl Store {
+    /// Opens the data folder of a hub, or makes one.
+    pub fn open(data: &Path) -> Result<Self, Error> {
+        fs::create_dir_all(data).map_err(Error::file(data))?;
+        let objects = Objects::open(data)?;
+        objects.remove_abandoned()?;
+        Ok(Self {
+            connection: Mutex::new(schema::open(&data.join("hub.sqlite"))?),
+            objects,
+            publishing: Mutex::new(()),
+            studies: Cache::builder()
+                .max_capacity(STUDIES_IN_MEMORY)
+                .time_to_idle(Duration::from_secs(3600))
+                .build(),
+        })
+    }
+
+    /// The database. What panicked while it held the lock left no transaction open.
+    fn database(&self) -> MutexGuard<'_, Connection> {
+        self.connection.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    /// Whether the database answers.
+    pub fn check(&self) -> Result<(), Error> {
+        Ok(self.database().query_row("SELECT 1", [], |_| Ok(()))?)
+    }
+
+    /// The place of a published file.
+    pub fn object(&self, sha256: &str) -> PathBuf {
+        self.objects.path(sha256)
+    }
+
+    /// The folder where uploads are put together.
+    pub fn incoming(&self) -> PathBuf {
+        self.objects.incoming()
+    }
+
+    /// Copies the whole state to a new folder, consistent while the hub runs.
+    pub fn back_up(&self, folder: &Path) -> Result<(), Error> {
+        fs::create_dir_all(folder).map_err(Error::file(folder))?;
+        let database = folder.join("hub.sqlite");
+        // First the database: files that are added later are not named in it, and files are never removed.
+        self.database().execute("VACUUM INTO ?1", [database.to_string_lossy()])?;
+        let copied = schema::open(&database)?;
+        let mut query = copied
+            .prepare("SELECT sha256 FROM party WHERE sha256 IS NOT NULL UNION SELECT sha256 FROM dataset")?;
+        let hashes = query.query_map([], |row| row.get::<_, String>(0))?.collect::<Result<Vec<_>, _>>()?;
+        let copy = Objects::open(folder)?;
+        for hash in hashes {
+            let (from, to) = (self.objects.path(&hash), copy.path(&hash));
+            if to.exists() {
+                continue;
+            }
+            let group = to.parent().expect("an object lies in a group");
+            fs::create_dir_all(group).map_err(Error::file(group))?;
+            fs::copy(&from, &to).map_err(Error::file(&to))?;
+        }
+        Ok(())
+    }
+
+    /// Does something in one transaction, and forgets what memory holds of the studies it changed.
+    fn change<T>(
+        &self,
+        studies: &[&str],
+        change: impl FnOnce(&Transaction<'_>) -> Result<T, Refusal>,
+    ) -> Result<T, Refusal> {
+        let mut database = self.database();
+        let transaction = database.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
+        let result = change(&transaction)?;
+        transaction.commit()?;
+        for study in studies {
+            self.studies.invalidate(*study);
+        }
+        Ok(result)
+    }
+}
+
+/// Now, to the second, in UTC.
+fn now() -> String {
+    Timestamp::from_second(Timestamp::now().as_second())
+        .expect("the clock shows a time that exists")
+        .to_string()
+}
+
+/// Appends an event to the log of a study.
+fn log(transaction: &Transaction<'_>, study: &str, time: &str, change: Change) -> Result<(), Error> {
+    let last = last_event(transaction, study)?;
+    let event = Event::following(last.as_ref(), time.to_owned(), change);
+    transaction.execute(
+        "INSERT INTO event (study, sequence, line) VALUES (?1, ?2, ?3)",
+        params![study, event.sequence as i64, event.to_line()],
+    )?;
+    Ok(())
+}
+
+fn last_event(connection: &Connection, study: &str) -> Result<Option<Event>, Error> {
+    let line: Option<String> = connection
+        .query_row("SELECT line FROM event WHERE study = ?1 ORDER BY sequence DESC LIMIT 1", [study], |row| {
+            row.get(0)
+        })
+        .optional()?;
+    line.map(|line| serde_json::from_str(&line).map_err(|_| Error::damaged("an event cannot be read")))
+        .transpose()
+}

@@ -1,0 +1,189 @@
+//! What a study promises and costs, from public facts only: before anyone touches data.
+
+use potluck_core::mixing::MixingKey;
+use potluck_core::planning::{FUTILE, Outlook, TYPICAL_SIGNAL};
+use serde::Serialize;
+
+use crate::exchange::GuaranteeNumbers;
+use crate::statement::Guarantee;
+use crate::study::{IdKind, Study};
+use crate::{Draft, Error};
+
+/// What a study promises and costs.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Plan {
+    /// Name of the study.
+    pub study: String,
+    /// Whether it is sealed.
+    pub sealed: bool,
+    /// Its id, if it is sealed.
+    pub id: Option<String>,
+    /// The id of the study that it extends.
+    pub extends: Option<String>,
+    /// Number of subjects.
+    pub rows: u64,
+    /// Number of released rows.
+    pub k: u64,
+    /// The parties that release under this very study.
+    pub own_parties: Vec<String>,
+    /// All parties, those of the studies it extends first.
+    pub parties: Vec<PartyPlan>,
+    /// What each party's release promises.
+    pub per_party: GuaranteeNumbers,
+    /// What the releases of all parties promise together.
+    pub joint: GuaranteeNumbers,
+    /// What to expect of a regression.
+    pub outlook: ExpectedAccuracy,
+    /// What a careful person would ask about.
+    pub warnings: Vec<String>,
+    /// Size of the numbers in the public dataset; the file is compressed and smaller.
+    pub dataset_bytes: u64,
+}
+
+/// One party's part.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", schema(as = PlanOfParty))]
+pub struct PartyPlan {
+    /// Its name.
+    pub party: String,
+    /// Number of columns.
+    pub columns: u64,
+    /// Number of encoded columns.
+    pub encoded_columns: u64,
+    /// Largest norm of a row, in encoded units.
+    pub row_norm: f64,
+    /// Standard deviation of the noise in the released rows.
+    pub noise: f64,
+    /// How much of the variance of a released column is noise, for a typical column.
+    pub noise_share: f64,
+    /// Size of the numbers in its release; the file is compressed and smaller.
+    pub release_bytes: u64,
+}
+
+/// What to expect of a regression of one column on all others.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct ExpectedAccuracy {
+    /// How much of the label the features are taken to explain.
+    pub signal: f64,
+    /// Standard error of a coefficient, in standard deviations of the label for one of the feature.
+    pub coefficient_error: f64,
+    /// The same for the party whose coefficients are the least certain.
+    pub worst_coefficient_error: f64,
+    /// How much of what can be explained a fit recovers.
+    pub recovered: f64,
+    /// Standard error of R².
+    pub r_squared_error: f64,
+    /// The smallest number of subjects at which such a study becomes useful, where it is known.
+    pub smallest_useful_rows: Option<u64>,
+}
+
+impl Plan {
+    /// The plan of a study; of one that is not sealed yet, with the numbers it would be sealed with.
+    pub fn new(study: &Study, sealed: bool) -> Result<Self, Error> {
+        let definition = study.definition();
+        let shares = noise_shares(study)?;
+        let mut parties = Vec::new();
+        for (party, noise_share) in definition.parties().iter().zip(shares) {
+            let (row_norm, noise) = study.mixed_noise(party.name())?;
+            parties.push(PartyPlan {
+                party: party.name().to_owned(),
+                columns: party.columns().len() as u64,
+                encoded_columns: party.width() as u64,
+                row_norm,
+                noise,
+                noise_share,
+                release_bytes: bytes(study, party.width()),
+            });
+        }
+        let outlook = outlook(study)?;
+        Ok(Self {
+            study: definition.name().to_owned(),
+            sealed,
+            id: sealed.then(|| study.id().to_owned()),
+            extends: definition.extends().map(str::to_owned),
+            own_parties: study.own_parties().iter().map(|party| party.name().to_owned()).collect(),
+            rows: definition.rows(),
+            k: study.seal().k(),
+            per_party: Guarantee::of_party(study).into(),
+            joint: Guarantee::joint(study, definition.parties().len()).into(),
+            outlook: ExpectedAccuracy {
+                signal: TYPICAL_SIGNAL,
+                coefficient_error: outlook.coefficient_error,
+                worst_coefficient_error: outlook.worst_coefficient_error,
+                recovered: outlook.recovered,
+                r_squared_error: outlook.r_squared_error,
+                smallest_useful_rows: study.smallest_useful_rows(),
+            },
+            warnings: warnings(study, &parties),
+            dataset_bytes: bytes(study, definition.width()),
+            parties,
+        })
+    }
+
+    /// The plan of a study's text, sealed or not. No number depends on the key.
+    pub fn of_text(text: &str) -> Result<(Study, Self), Error> {
+        let (study, sealed) = match Study::parse(text) {
+            Ok(study) => (study, true),
+            Err(Error::NotSealed) => (Draft::parse(text)?.seal(MixingKey::new([0; 32]))?, false),
+            Err(error) => return Err(error),
+        };
+        let plan = Self::new(&study, sealed)?;
+        Ok((study, plan))
+    }
+}
+
+fn outlook(study: &Study) -> Result<Outlook, Error> {
+    Ok(study.prospect()?.outlook(TYPICAL_SIGNAL))
+}
+
+/// Why a release under this study would be of no use, if it would be.
+pub fn futility(study: &Study) -> Option<String> {
+    let outlook = outlook(study).ok()?;
+    (outlook.recovered < FUTILE).then(|| {
+        format!(
+            "with {} subjects at this ε, predicting the mean would do as well as a regression: of what the other columns explain of one, a fit would recover about {:.0}%. {}",
+            study.definition().rows(),
+            100.0 * outlook.recovered,
+            study.smallest_useful_rows().map_or_else(
+                || "More subjects, a larger ε, fewer columns or method calibrated would help.".to_owned(),
+                |rows| format!("About {rows} subjects, a larger ε or fewer columns would make it useful.")
+            )
+        )
+    })
+}
+
+fn warnings(study: &Study, parties: &[PartyPlan]) -> Vec<String> {
+    let definition = study.definition();
+    let mut warnings = Vec::new();
+    if definition.delta().get() * definition.rows() as f64 > 1.0 {
+        warnings.push("δ is larger than 1 in the number of subjects, so it may allow publishing somebody's row; choose it well below.".to_owned());
+    }
+    if definition.epsilon().get() > 10.0 {
+        warnings
+            .push("ε is large: a release may let anyone recognise people with near certainty.".to_owned());
+    }
+    if definition.id_kind() == IdKind::Row {
+        warnings.push("subjects are told apart by their position: all parties must list the same people in the same order, and the order must not depend on the data.".to_owned());
+    }
+    if let Some(futility) = futility(study) {
+        warnings.push(futility);
+    } else if parties.iter().any(|party| party.noise_share > 0.95) {
+        warnings.push("more than 95% of a released column is noise: expect intervals that include zero. More subjects, a larger ε or fewer columns a party would help.".to_owned());
+    }
+    warnings
+}
+
+/// By party, how much of a released column's variance is noise, for a typical column.
+fn noise_shares(study: &Study) -> Result<Vec<f64>, Error> {
+    let signal = study.definition().rows() as f64 / study.seal().k() as f64;
+    let prospect = study.prospect()?;
+    Ok(prospect.parties().iter().map(|party| party.noise_ratio / (party.noise_ratio + signal)).collect())
+}
+
+/// Size of the numbers in a file of so many columns.
+fn bytes(study: &Study, columns: usize) -> u64 {
+    study.seal().k() * columns as u64 * 8
+}
