@@ -72,7 +72,7 @@ impl Line {
                         }
                         left.fetch_sub(bytes as i64, Ordering::SeqCst);
                         carried.fetch_add(bytes as u64, Ordering::SeqCst);
-                    })
+                    });
                 });
                 thread::spawn(move || carry(hub, party, |_| {}));
             }
@@ -247,5 +247,6 @@ fn whoever_is_killed_in_mid_upload_nothing_is_lost_or_charged_twice() {
     assert_eq!((&status["you"]["released"], status["dataset"].is_object()), (&true.into(), true));
     run(&place, &["fit", "public.parquet", "--label", "pressure"]).ok();
     drop(hub);
-    run(&place, &["party", "status", &url, "--retry-for", "0"]).refused(6, &["cannot reach"]);
+    run(&place, &["party", "status", &url, "--party", "north", "--retry-for", "0"])
+        .refused(6, &["cannot reach"]);
 }
