@@ -1,5 +1,5 @@
 //! A hub and its parties as processes of their own, over TLS, through a line that stops in mid-upload: whoever is killed
-//! then, nothing is lost, nothing is charged twice, and the public dataset verifies.
+//! in the middle of a release or an upload, nothing is lost, nothing is charged twice, and the public dataset verifies.
 #![cfg(unix)]
 #![allow(clippy::unwrap_used)]
 
@@ -12,7 +12,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use support::{Outcome, Workplace};
@@ -42,7 +42,15 @@ name = "south"
 name = "pressure"
 lo = 80
 hi = 200
+[[party]]
+name = "registry"
+[[party.column]]
+name = "income"
+lo = 0
+hi = 100
 "#;
+
+const PARTIES: [(&str, &str); 3] = [("north", "age"), ("south", "pressure"), ("registry", "income")];
 
 /// Bytes of an upload after which the line stops.
 const STOP_AFTER: i64 = 60_000;
@@ -177,13 +185,36 @@ fn spent(place: &Workplace, party: &str) -> u128 {
     shown["budgets"][0]["spent"].as_str().unwrap().parse().unwrap()
 }
 
+/// When the ledger last changed, seen from outside: looking into it would lock the release out.
+fn ledger_stamp(place: &Workplace, party: &str) -> Option<SystemTime> {
+    let file =
+        |suffix: &str| fs::metadata(place.path(&format!("{party}.ledger{suffix}"))).ok()?.modified().ok();
+    ["", "-wal", "-journal"].into_iter().filter_map(file).max()
+}
+
+/// Kills a release when the ledger has changed so many times: the charge is reserved, spent, noise is stored.
+fn kill_in_mid_release(place: &Workplace, url: &str, party: &str, changes: usize) {
+    let mut stamp = ledger_stamp(place, party);
+    let mut child = release(place, url, party).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let mut seen = 0;
+    while seen < changes && child.try_wait().unwrap().is_none() {
+        let now = ledger_stamp(place, party);
+        if now != stamp {
+            (stamp, seen) = (now, seen + 1);
+        }
+        thread::yield_now();
+    }
+    let _ = child.kill();
+    child.wait().unwrap();
+}
+
 #[test]
-fn whoever_is_killed_in_mid_upload_nothing_is_lost_or_charged_twice() {
+fn whoever_is_killed_nothing_is_lost_or_charged_twice() {
     let place = Workplace::empty();
     write_certificates(&place);
     place.write("study.toml", STUDY);
     run(&place, &["study", "seal", "study.toml"]).ok();
-    for (party, column) in [("north", "age"), ("south", "pressure")] {
+    for (party, column) in PARTIES {
         let rows: String = (0..ROWS).map(|at| format!("{at},{}\n", 80 + at % 20)).collect();
         place.write(&format!("{party}.csv"), format!("id,{column}\n{rows}"));
         run(&place, &["key", "new", "--out", &format!("{party}.key")]).ok();
@@ -199,7 +230,7 @@ fn whoever_is_killed_in_mid_upload_nothing_is_lost_or_charged_twice() {
     let create = ["hub", "study", "create", "study.toml", "--hub", &address, "--token-file", "ada.token"];
     let created = run(&place, &[create.as_slice(), &["--out", "invitations", "--json"]].concat()).json();
     let url = created["url"].as_str().unwrap().to_owned();
-    for party in ["north", "south"] {
+    for (party, _) in PARTIES {
         let (token, key) = (format!("invitations/{party}.invitation"), format!("{party}.key"));
         let accept = ["party", "accept", &url, "--token-file", &token, "--signing-key", &key, "--yes"];
         run(&place, &accept).ok();
@@ -231,10 +262,26 @@ fn whoever_is_killed_in_mid_upload_nothing_is_lost_or_charged_twice() {
     line.go_on();
     let hub = Server::start(&place, hub.port);
     let done = Outcome::new(&child.wait_with_output().unwrap()).json();
-    assert_eq!((&done["repeated"], &done["public"]), (&false.into(), &true.into()));
+    assert_eq!((&done["repeated"], &done["public"]), (&false.into(), &false.into()), "one party is missing");
     assert_eq!(spent(&place, "south"), charged);
     let again = Outcome::new(&release(&place, &url, "south").output().unwrap()).json();
     assert_eq!((&again["repeated"], &again["sha256"]), (&true.into(), &done["sha256"]));
+
+    // A party is killed in mid-release, early and later, and started again.
+    let published = || {
+        run(&place, &["party", "status", &url, "--party", "registry", "--json"]).json()["you"]["released"]
+            .clone()
+    };
+    for changes in 1..=3 {
+        kill_in_mid_release(&place, &url, "registry", changes);
+        assert!(spent(&place, "registry") <= charged, "killed after {changes} changes");
+        if changes == 1 {
+            assert_eq!(published(), false, "it was killed before it could release");
+        }
+    }
+    let done = Outcome::new(&release(&place, &url, "registry").output().unwrap()).json();
+    assert_eq!(done["public"], true);
+    assert_eq!(spent(&place, "registry"), charged);
 
     let get = ["hub", "get", &url, "--out", "public.parquet", "--events", "events.jsonl", "--json"];
     let got = run(&place, &get).json();

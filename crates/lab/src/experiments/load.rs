@@ -66,7 +66,8 @@ struct Line {
 
 pub(crate) fn run(arguments: &Load, common: &Common) -> Result<()> {
     let start = Instant::now();
-    let count = |given: Option<usize>, usual, quick| given.unwrap_or(if common.quick { quick } else { usual });
+    let count =
+        |given: Option<usize>, usual, quick| given.unwrap_or(if common.quick { quick } else { usual });
     let time = Duration::from_secs(arguments.seconds.unwrap_or(if common.quick { 3 } else { 60 }));
     let readers = count(arguments.readers, 200, 20);
     let uploaders = count(arguments.uploaders, 20, 4);
