@@ -7,6 +7,7 @@
 mod axis;
 pub(crate) mod coefficients;
 pub(crate) mod noise;
+pub(crate) mod noticed;
 pub(crate) mod parts;
 pub(crate) mod preview;
 mod text;
