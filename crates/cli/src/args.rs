@@ -121,29 +121,51 @@ Examples:
   potluck study new > study.toml
   potluck study new --header north.csv --header south.parquet --rows 200000 > study.toml
 
-A --header file gives column names only, never values: bounds and levels must come from public knowledge.")]
+A --header file gives column names only, never values: bounds and levels must come from public knowledge.
+
+To add parties to a sealed study, write one with the new parties only and, under [study], the id of
+the sealed one as `extends`; then: potluck study seal --base.")]
     New(StudyNew),
     /// Check a study without sealing it
-    #[command(after_help = "Example:\n  potluck study check study.toml")]
+    #[command(after_help = "\
+Examples:
+  potluck study check study.toml
+  potluck study check later.toml --base study.sealed.toml")]
     Check {
         /// The study
         #[arg(value_name = "STUDY")]
         study: PathBuf,
+        #[command(flatten)]
+        base: BaseArgument,
     },
     /// Fix the mixing key and every number that follows from the study
     #[command(after_help = "\
-Example:
+Examples:
   potluck study seal study.toml --out study.sealed.toml
+  potluck study seal later.toml --base study.sealed.toml --out later.sealed.toml
 
-Without --out the file itself is sealed. Give the sealed file to every party; its id must be the same everywhere.")]
+Without --out the file itself is sealed. Give the sealed file to every party; its id must be the same everywhere.
+
+A study that extends another takes key, k and shares from it, so that all releases can be joined.
+For a person in all of them, every party added makes the joint guarantee weaker.")]
     Seal {
         /// The study
         #[arg(value_name = "STUDY")]
         study: PathBuf,
+        #[command(flatten)]
+        base: BaseArgument,
         /// Where the sealed study goes [default: the same file]
         #[arg(long, value_name = "FILE")]
         out: Option<PathBuf>,
     },
+}
+
+/// What an unsealed study extends; a sealed one holds it.
+#[derive(Args)]
+pub(crate) struct BaseArgument {
+    /// The sealed study that this one extends, while this one is not sealed
+    #[arg(long, value_name = "FILE")]
+    pub(crate) base: Option<PathBuf>,
 }
 
 #[derive(Args)]
@@ -183,11 +205,16 @@ pub(crate) enum KeyCommand {
 }
 
 #[derive(Args)]
-#[command(after_help = "Example:\n  potluck plan study.toml --json | jq .joint")]
+#[command(after_help = "\
+Examples:
+  potluck plan study.toml --json | jq .joint
+  potluck plan later.toml --base study.sealed.toml")]
 pub(crate) struct Plan {
     /// The study, sealed or not
     #[arg(value_name = "STUDY")]
     pub(crate) study: PathBuf,
+    #[command(flatten)]
+    pub(crate) base: BaseArgument,
 }
 
 /// How to read a party's table.
@@ -258,6 +285,8 @@ that all features together explain in part. No private data is read and nothing 
 pub(crate) struct Simulate {
     /// The study, sealed or not
     pub(crate) study: PathBuf,
+    #[command(flatten)]
+    pub(crate) base: BaseArgument,
     /// The label: a numeric column or one with two levels [default: the last such column]
     #[arg(long, value_name = "COLUMN")]
     pub(crate) label: Option<String>,
@@ -515,6 +544,9 @@ pub(crate) struct HubServe {
     /// A proxy in front of the hub, whose X-Forwarded-For is believed
     #[arg(long, value_name = "ADDRESS", env = "POTLUCK_HUB_TRUSTED_PROXY")]
     pub(crate) trusted_proxy: Option<IpAddr>,
+    /// Seconds after which a client that sends nothing is let go [default: 15]
+    #[arg(long, value_name = "SECONDS", env = "POTLUCK_HUB_CLIENT_TIMEOUT")]
+    pub(crate) client_timeout: Option<NonZero<u32>>,
 }
 
 #[derive(Subcommand)]

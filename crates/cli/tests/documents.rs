@@ -51,8 +51,14 @@ fn run(script: &str) -> (tempfile::TempDir, String) {
 #[test]
 fn the_tutorial_works() {
     let (folder, stdout) = run(&commands("docs/TUTORIAL.md"));
-    for file in ["report.html", "model.json", "public.parquet", "audit/north.moments.sums.csv", "smoker.json"]
-    {
+    for file in [
+        "report.html",
+        "model.json",
+        "public.parquet",
+        "audit/north.moments.sums.csv",
+        "smoker.json",
+        "wider.parquet",
+    ] {
         assert!(folder.path().join(file).exists(), "{file}");
     }
     assert!(stdout.contains("north signed with the key given"), "{stdout}");

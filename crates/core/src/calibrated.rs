@@ -8,7 +8,7 @@
 
 use thiserror::Error;
 
-use crate::accounting::{Mu, SHARES, Share, SigmaError, sigma_for};
+use crate::accounting::{Mu, SHARES, Share, Shares, SigmaError, sigma_for};
 use crate::encoding::{
     Ball, Encoder, EncodingError, LARGEST_SCALED, Q, RowEncoder, Scaling, round_half_away,
 };
@@ -53,6 +53,9 @@ pub enum CalibratedError {
     /// The row norm is out of range.
     #[error(transparent)]
     Norm(#[from] EncodingError),
+    /// There is not one share for each stage.
+    #[error("a calibrated release has four stages, not {0}: give each its share of μ²")]
+    Stages(usize),
     /// A stage's sums do not have the right number.
     #[error("stage {stage} has {found} sums where {expected} belong")]
     Sums {
@@ -134,6 +137,18 @@ impl Plan {
         let mut plan = Self { rows, mu, shares, k: 1 };
         plan.k = k.unwrap_or_else(|| plan.mixed_rows(parties));
         Ok(plan)
+    }
+
+    /// The plan with shares and k as given, whatever rule they came from: a party that comes later takes those of the
+    /// parties before it.
+    ///
+    /// # Privacy
+    /// Nothing else that other parties have enters a party's noise, and the noise keeps every stage within its share
+    /// whatever the shares and k are; [`Shares`] sum to the whole (docs/PRIVACY.md#latecomers).
+    pub fn given(rows: u64, mu: Mu, shares: &Shares, k: u64) -> Result<Self, CalibratedError> {
+        let shares = shares.as_slice();
+        let shares = <[Share; 4]>::try_from(shares).map_err(|_| CalibratedError::Stages(shares.len()))?;
+        Ok(Self { rows, mu, shares, k })
     }
 
     /// Shares of μ² of the four stages.
@@ -811,4 +826,32 @@ pub struct LocalMoments {
     pub spurious: Vec<f64>,
     /// η: standard deviation of the noise in an off-diagonal entry; a diagonal one has √2 times that.
     pub noise: f64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::accounting::{Delta, Epsilon};
+    use crate::encoding::Bounds;
+
+    fn layout(columns: usize) -> Layout {
+        Layout::new(vec![Encoder::Numeric(Bounds::new(0.0, 1.0).unwrap()); columns])
+    }
+
+    #[test]
+    fn given_shares_and_k_are_all_that_a_party_takes_from_the_others() {
+        let mu = Mu::analytic(Epsilon::new(1.0).unwrap(), Delta::new(1e-5).unwrap()).unwrap();
+        let (narrow, wide) = ([layout(2)], [layout(2), layout(90)]);
+        for parties in [&narrow[..], &wide[..]] {
+            let plan = Plan::new(100_000, mu, parties, None).unwrap();
+            let shares = Shares::new(&plan.shares().map(Share::parts)).unwrap();
+            let given = Plan::given(100_000, mu, &shares, plan.k()).unwrap();
+            assert_eq!(given, plan);
+            assert_eq!(given.party(layout(7)).unwrap(), plan.party(layout(7)).unwrap());
+        }
+        let shares = |parties: &[Layout]| Plan::new(100_000, mu, parties, None).unwrap().shares();
+        assert_ne!(shares(&narrow), shares(&wide), "the rule looks at the widest party");
+        let two = Shares::new(&[SHARES / 2; 2]).unwrap();
+        assert_eq!(Plan::given(100_000, mu, &two, 100), Err(CalibratedError::Stages(2)));
+    }
 }

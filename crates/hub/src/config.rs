@@ -4,6 +4,7 @@ use std::fs;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use serde::Deserialize;
 
@@ -11,6 +12,9 @@ use crate::Error;
 
 /// Requests a client may make in a minute, unless it is said otherwise.
 const REQUESTS_PER_MINUTE: u32 = 600;
+
+/// Seconds after which a client that sends nothing is let go, unless it is said otherwise.
+const CLIENT_TIMEOUT: NonZeroU32 = NonZeroU32::new(15).expect("fifteen is not zero");
 
 /// Settings as people give them; what is not given has a default.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -34,6 +38,8 @@ pub struct Options {
     pub requests_per_minute: Option<u32>,
     /// A proxy in front of the hub, whose `X-Forwarded-For` is believed.
     pub trusted_proxy: Option<IpAddr>,
+    /// Seconds after which a client that sends nothing is let go.
+    pub client_timeout: Option<NonZeroU32>,
 }
 
 impl Options {
@@ -58,6 +64,7 @@ impl Options {
             name: self.name.or(others.name),
             requests_per_minute: self.requests_per_minute.or(others.requests_per_minute),
             trusted_proxy: self.trusted_proxy.or(others.trusted_proxy),
+            client_timeout: self.client_timeout.or(others.client_timeout),
         }
     }
 }
@@ -81,6 +88,7 @@ pub struct Config {
     pub(crate) name: String,
     pub(crate) requests_per_minute: Option<NonZeroU32>,
     pub(crate) trusted_proxy: Option<IpAddr>,
+    pub(crate) client_timeout: Duration,
 }
 
 impl Config {
@@ -114,6 +122,9 @@ impl Config {
             name: options.name.unwrap_or_else(|| "potluck hub".to_owned()),
             requests_per_minute: NonZeroU32::new(options.requests_per_minute.unwrap_or(REQUESTS_PER_MINUTE)),
             trusted_proxy: options.trusted_proxy,
+            client_timeout: Duration::from_secs(
+                options.client_timeout.unwrap_or(CLIENT_TIMEOUT).get().into(),
+            ),
         })
     }
 

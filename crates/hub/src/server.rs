@@ -27,8 +27,6 @@ use crate::limits::{self, Limits, limit_rate};
 use crate::metrics::{MethodLabel, RequestLabels};
 use crate::{Config, Error, api, pages};
 
-/// A client that sends no byte for so long is let go, in the head of a request as in its body.
-const SILENCE: Duration = Duration::from_secs(15);
 /// The longest that the hub thinks about a request.
 const ANSWER: Duration = Duration::from_secs(60);
 /// How long requests may go on when the hub is told to stop.
@@ -60,9 +58,10 @@ async fn run(config: Config, ready: impl FnOnce(&str) + Send) -> Result<(), Erro
     tokio::spawn(stop_when_told(handle.clone())?);
     ready(&format!("{}://{address}", if tls.is_some() { "https" } else { "http" }));
     tracing::info!(%address, tls = tls.is_some(), data = %config.data.display(), "listening");
+    let silence = config.client_timeout;
     let patient = |builder: &mut hyper_util::server::conn::auto::Builder<_>| {
-        builder.http1().timer(TokioTimer::new()).header_read_timeout(SILENCE);
-        builder.http2().timer(TokioTimer::new()).keep_alive_interval(SILENCE).max_concurrent_streams(64);
+        builder.http1().timer(TokioTimer::new()).header_read_timeout(silence);
+        builder.http2().timer(TokioTimer::new()).keep_alive_interval(silence).max_concurrent_streams(64);
     };
     let result = match tls {
         Some(tls) => {
@@ -111,17 +110,19 @@ fn stop_when_told(handle: Handle<SocketAddr>) -> Result<impl Future<Output = ()>
 
 /// Everything that the hub answers, with what goes around it.
 fn router(app: &Shared) -> Router {
-    let transfers = api::transfers(app).layer(RequestBodyTimeoutLayer::new(SILENCE));
+    // A client that sends no byte for so long is let go, in the head of a request as in its body.
+    let silence = app.config.client_timeout;
+    let transfers = api::transfers(app).layer(RequestBodyTimeoutLayer::new(silence));
     let answers = Router::new()
         .merge(api::router(app))
         .merge(pages::router(app))
         .fallback(not_found)
         .method_not_allowed_fallback(method_not_allowed)
         .layer(DefaultBodyLimit::max(BODY))
-        .layer(RequestBodyTimeoutLayer::new(SILENCE))
+        .layer(RequestBodyTimeoutLayer::new(silence))
         .layer(TimeoutLayer::with_status_code(StatusCode::SERVICE_UNAVAILABLE, ANSWER))
         .layer(CompressionLayer::new());
-    let mut router = answers.merge(transfers).layer(ResponseBodyTimeoutLayer::new(4 * SILENCE));
+    let mut router = answers.merge(transfers).layer(ResponseBodyTimeoutLayer::new(4 * silence));
     if let Some(requests) = app.config.requests_per_minute {
         let limits = Arc::new(Limits::new(requests, app.config.trusted_proxy));
         router = router.layer(from_fn_with_state(limits, limit_rate));

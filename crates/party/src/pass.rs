@@ -56,7 +56,7 @@ impl<'a> Input<'a> {
         threads: NonZero<usize>,
         tmp: &Path,
     ) -> Result<Self, Error> {
-        let party = study.definition().party(party)?;
+        let party = study.own_party(party)?;
         let mut columns: Vec<String> =
             party.columns().iter().map(|column| column.name().to_owned()).collect();
         if study.definition().id_kind() != IdKind::Row {

@@ -125,7 +125,7 @@ pub fn release_with<R: CryptoRng>(
     seed: impl Fn() -> Result<R, Error>,
 ) -> Result<Published, Error> {
     let definition = job.study.definition();
-    definition.party(job.party)?;
+    job.study.own_party(job.party)?;
     observer.step(Step::Started);
     let known = ledger.session(job.budget, job.study.id(), job.party)?;
     if known.is_none_or(|session| session.state == State::Reserved) {

@@ -29,7 +29,7 @@ pub fn write_sums(
     progress: &(dyn Fn(u64) + Sync),
 ) -> Result<PathBuf, Error> {
     let stage = study.stage(party, earlier)?.ok_or(potluck_release::Error::Stages)?;
-    let names = study.definition().party(party)?.encoded_names();
+    let names = study.own_party(party)?.encoded_names();
     let path = state.join(format!("{party}.{}.sums.csv", stage.name));
     check_writable(&path, existing)?;
     let input = Input::new(study, party, table, id_column, extra, threads, tmp)?;

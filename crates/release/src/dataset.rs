@@ -48,16 +48,10 @@ pub struct PublicDataset {
 }
 
 impl PublicDataset {
-    /// Joins releases of one study, in the study's order of parties.
+    /// Joins releases of one study, and of those that it extends, in the study's order of parties.
     pub fn join(study: &Study, releases: &[Release], completeness: Completeness) -> Result<Self, Error> {
         for release in releases {
-            if release.study().id() != study.id() {
-                return Err(Error::Join(format!(
-                    "the release of {:?} belongs to another study ({}); releases of different studies do not mix the same way",
-                    release.party(),
-                    release.study().definition().name(),
-                )));
-            }
+            check_belongs(study, release)?;
         }
         let mut chosen = Vec::new();
         let mut absent = Vec::new();
@@ -113,7 +107,7 @@ impl PublicDataset {
             let part = columns
                 .select(&own)
                 .ok_or_else(|| Error::tampered(path, "a column of a party is missing"))?;
-            signers.push(release.verify(&study, &part, path)?);
+            signers.push(release.verify(study.study_of(&release.party)?, &part, path)?);
             names.extend(own);
         }
         if columns.names() != names || names.is_empty() {
@@ -135,7 +129,7 @@ impl PublicDataset {
         pending.publish()
     }
 
-    /// The study it belongs to.
+    /// The study it belongs to: the last of its lineage, if it extends others.
     pub fn study(&self) -> &Study {
         &self.study
     }
@@ -162,4 +156,21 @@ impl PublicDataset {
     pub fn content_hash(&self) -> &str {
         &self.record.content_hash
     }
+}
+
+/// Refuses a release that was not made under the study that lists its party.
+fn check_belongs(study: &Study, release: &Release) -> Result<(), Error> {
+    let (party, other) = (release.party(), release.study());
+    if study.study_of(party).is_ok_and(|own| own.id() == other.id()) {
+        return Ok(());
+    }
+    let remedy = if other.lineage().any(|earlier| earlier.id() == study.id()) {
+        "that study extends this one: join all releases under it"
+    } else {
+        "releases of different studies do not mix the same way"
+    };
+    Err(Error::Join(format!(
+        "the release of {party:?} belongs to another study ({}); {remedy}",
+        other.definition().name(),
+    )))
 }

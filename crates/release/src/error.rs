@@ -70,6 +70,24 @@ pub enum Error {
         "the study is sealed already; to change it, remove the [sealed] section and seal it again as a new study"
     )]
     AlreadySealed,
+    /// The study extends another, which is not at hand.
+    #[error("this study extends {base}; pass the sealed file of that study with --base FILE")]
+    BaseMissing {
+        /// The id of the study that it extends.
+        base: String,
+    },
+    /// The party belongs to the study that is extended.
+    #[error(
+        "{party:?} releases under the study that lists it, {study:?} with id {id}, not under one that extends it; use the sealed file of that study"
+    )]
+    PartyOfBase {
+        /// The party.
+        party: String,
+        /// The name of the study that lists it.
+        study: String,
+        /// The id of that study.
+        id: String,
+    },
     /// The seal does not follow from the study.
     #[error(
         "the study's seal is wrong: {what} does not follow from the rest of the study; it was edited after sealing: get the original file, or remove [sealed] and seal it as a new study"

@@ -23,7 +23,7 @@ pub use dataset::PublicDataset;
 pub use error::{Error, Fault};
 pub use model::Model;
 pub use release::Release;
-pub use study::{Draft, Study};
+pub use study::{Draft, Extension, Study};
 
 /// Version of every file format that this crate writes and reads.
 pub const FORMAT: u32 = 1;

@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::exchange::GuaranteeNumbers;
 use crate::statement::Guarantee;
 use crate::study::{IdKind, Study};
-use crate::{Draft, Error};
+use crate::{Draft, Error, Extension};
 
 /// What a study promises and costs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -19,11 +19,15 @@ pub struct Plan {
     pub sealed: bool,
     /// Its id, if it is sealed.
     pub id: Option<String>,
+    /// The id of the study that it extends.
+    pub extends: Option<String>,
     /// Number of subjects.
     pub rows: u64,
     /// Number of released rows.
     pub k: u64,
-    /// The parties.
+    /// The parties that release under this very study.
+    pub own_parties: Vec<String>,
+    /// All parties, those of the studies it extends first.
     pub parties: Vec<PartyPlan>,
     /// What each party's release promises.
     pub per_party: GuaranteeNumbers,
@@ -99,6 +103,8 @@ impl Plan {
             study: definition.name().to_owned(),
             sealed,
             id: sealed.then(|| study.id().to_owned()),
+            extends: definition.extends().map(str::to_owned),
+            own_parties: study.own_parties().iter().map(|party| party.name().to_owned()).collect(),
             rows: definition.rows(),
             k: study.seal().k(),
             per_party: Guarantee::of_party(study).into(),
@@ -117,11 +123,19 @@ impl Plan {
         })
     }
 
-    /// The plan of a study's text, sealed or not. No number depends on the key.
-    pub fn of_text(text: &str) -> Result<(Study, Self), Error> {
+    /// The plan of a study's text, sealed or not; `find` is asked for the study that an unsealed one extends. No number
+    /// depends on the key.
+    pub fn of_text(text: &str, find: impl Fn(&str) -> Option<Study>) -> Result<(Study, Self), Error> {
         let (study, sealed) = match Study::parse(text) {
             Ok(study) => (study, true),
-            Err(Error::NotSealed) => (Draft::parse(text)?.seal(MixingKey::new([0; 32]))?, false),
+            Err(Error::NotSealed) => match Draft::parse(text) {
+                Ok(draft) => (draft.seal(MixingKey::new([0; 32]))?, false),
+                Err(Error::BaseMissing { base }) => {
+                    let base = find(&base).ok_or(Error::BaseMissing { base })?;
+                    (Extension::parse(text, &base)?.seal()?, false)
+                }
+                Err(error) => return Err(error),
+            },
             Err(error) => return Err(error),
         };
         let plan = Self::new(&study, sealed)?;

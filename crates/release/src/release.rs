@@ -15,7 +15,7 @@ use crate::files::{Audience, Existing, PendingFile, holding};
 use crate::signing::{PublicKey, Signature, SigningKey};
 use crate::statement;
 use crate::study::Study;
-use crate::{Error, FORMAT, SOFTWARE};
+use crate::{Error, FORMAT, SOFTWARE, canonical};
 
 const KIND: &str = "release";
 
@@ -123,6 +123,7 @@ impl ReleaseRecord {
     /// The record that follows from the study and the sums of the stages before the mixed rows, without hash and
     /// signature; and the stage of the mixed rows.
     fn expected(study: &Study, party: &str, sums: &[Vec<i64>]) -> Result<(Self, Stage), Error> {
+        let columns = study.own_party(party)?.encoded_names();
         let mut stages = Vec::with_capacity(sums.len() + 1);
         for (position, noised) in sums.iter().enumerate() {
             let stage = study.stage(party, &sums[..position])?;
@@ -135,7 +136,7 @@ impl ReleaseRecord {
         stages.push(StageRecord::new(&mixed, &[]));
         let record = Self {
             party: party.to_owned(),
-            columns: study.definition().party(party)?.encoded_names(),
+            columns,
             stages,
             statement: statement::of_release(study, party)?,
             software: SOFTWARE.to_owned(),
@@ -340,7 +341,10 @@ impl Release {
         let width = study.definition().party(party)?.width();
         let refuse = |what: &str| Err(Error::tampered(path, what));
         let (columns, mut manifest) = Columns::read_if(path, KIND, |manifest, file| {
-            if manifest["study_id"] != study.id() || manifest["study"] != study.to_json() {
+            // As text: numbers such as 18 and 18.0 are the same there.
+            if manifest["study_id"] != study.id()
+                || canonical::json(&manifest["study"]) != canonical::json(&study.to_json())
+            {
                 return refuse("it belongs to another study");
             }
             if manifest["party"] != party {

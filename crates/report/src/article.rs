@@ -507,6 +507,9 @@ fn provenance(model: &Model, dataset: &PublicDataset) -> Markup {
         dl .facts-list {
             dt { "Study" } dd { (name(&model.study)) }
             dt { "Study id" } dd { code { (model.study_id) } }
+            @for base in dataset.study().lineage().skip(1) {
+                dt { "Extends" } dd { (name(base.definition().name())) ", id " code { (base.id()) } }
+            }
             dt { "Dataset hash" } dd { code { (model.dataset) } }
             dt { "Release method" } dd { (words::method(definition)) "; people are identified by " (words::id_kind(definition)) }
             dt { "Fitted with" } dd { (model.software) }

@@ -252,7 +252,9 @@ impl<'a> Outlook<'a> {
         let layouts: Vec<Layout> =
             plans.map(|plan| plan.map(|plan| plan.layout().clone())).collect::<Option<_>>()?;
         let mut outlook = Self { study, layouts, k: None, variance: 0.0 };
-        let usual = Plan::new(definition.rows(), study.mu(), &outlook.layouts, None).ok()?;
+        // Later parties inherit k from the study that they extend; those of the first one tell whether it is the rule's.
+        let first = &outlook.layouts[..study.origin().definition().parties().len()];
+        let usual = Plan::new(definition.rows(), study.mu(), first, None).ok()?;
         outlook.k = (usual.k() != study.seal().k()).then(|| study.seal().k());
         outlook.variance = outlook.variance_at(definition.rows(), study.mu())?;
         Some(outlook)

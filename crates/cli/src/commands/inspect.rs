@@ -15,6 +15,7 @@ use serde_json::json;
 
 use super::Settings;
 use super::fit;
+use super::plan::extends_text;
 use crate::args::Inspect;
 use crate::output::{number, table};
 
@@ -102,8 +103,17 @@ fn study_text(study: &Study) -> String {
         definition.rows(),
         study.seal().k()
     );
+    if let Some(base) = study.base() {
+        let _ = writeln!(text, "{}", extends_text(base, study.own_parties().len()));
+    }
     for party in definition.parties() {
-        let _ = writeln!(text, "\n{}:", party.name());
+        let origin = match study.study_of(party.name()) {
+            Ok(earlier) if earlier.id() != study.id() => {
+                format!(" (releases under {:?})", earlier.definition().name())
+            }
+            _ => String::new(),
+        };
+        let _ = writeln!(text, "\n{}{origin}:", party.name());
         for column in party.columns() {
             let domain = match column.domain() {
                 Domain::Numeric(bounds) => format!("{} to {}", bounds.lo(), bounds.hi()),

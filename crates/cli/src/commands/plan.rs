@@ -8,25 +8,46 @@ use potluck_core::mixing::MixingKey;
 use potluck_core::planning::USEFUL;
 use potluck_release::plan::{ExpectedAccuracy, PartyPlan, Plan};
 use potluck_release::statement::{self, Guarantee};
-use potluck_release::{Draft, Error, Study};
+use potluck_release::{Draft, Error, Extension, Study};
 
 use super::Settings;
 use crate::args;
+use crate::exit::WrongUsage;
 use crate::output::{counted, number, size, table};
 
 pub(super) fn run(arguments: &args::Plan, settings: &Settings<'_>) -> Result<()> {
-    let (study, sealed) = load(&arguments.study)?;
+    let (study, sealed) = load(&arguments.study, arguments.base.base.as_deref())?;
     let plan = Plan::new(&study, sealed)?;
     settings.printer.result(&plan, || to_text(&study, &plan))
 }
 
 /// The study; if it is not sealed yet, the numbers it would be sealed with. No number depends on the key.
-pub(super) fn load(path: &Path) -> Result<(Study, bool)> {
-    match Study::load(path) {
-        Ok(study) => Ok((study, true)),
-        Err(Error::NotSealed) => Ok((Draft::load(path)?.seal(MixingKey::new([0; 32]))?, false)),
-        Err(error) => Err(error.into()),
+pub(super) fn load(path: &Path, base: Option<&Path>) -> Result<(Study, bool)> {
+    match (Study::load(path), base) {
+        (Ok(study), None) => Ok((study, true)),
+        (Ok(_), Some(_)) => {
+            let message = format!(
+                "{} is sealed and holds what it needs of the study it extends; leave --base out",
+                path.display()
+            );
+            Err(WrongUsage(message).into())
+        }
+        (Err(Error::NotSealed), None) => Ok((Draft::load(path)?.seal(MixingKey::new([0; 32]))?, false)),
+        (Err(Error::NotSealed), Some(base)) => {
+            Ok((Extension::load(path, &Study::load(base)?)?.seal()?, false))
+        }
+        (Err(error), _) => Err(error.into()),
     }
+}
+
+/// What an extension adds to, in words.
+pub(super) fn extends_text(base: &Study, new: usize) -> String {
+    format!(
+        "It adds {} to study {:?}, id {}",
+        counted(new, "party", "parties"),
+        base.definition().name(),
+        base.id()
+    )
 }
 
 /// What to expect, in words.
@@ -61,6 +82,9 @@ fn to_text(study: &Study, plan: &Plan) -> String {
         counted(definition.width(), "encoded column", "encoded columns"),
         plan.k,
     );
+    if let Some(base) = study.base() {
+        text.insert_str(text.len() - 1, &format!("{}\n", extends_text(base, study.own_parties().len())));
+    }
     let row = |party: &PartyPlan| {
         vec![
             party.party.clone(),

@@ -22,6 +22,7 @@ pub(super) fn run(arguments: &Release, settings: &Settings<'_>) -> Result<()> {
     }
     let study = Study::load(&arguments.table.study)?;
     let party = arguments.table.party.as_str();
+    study.own_party(party)?;
     let statement = statement::of_release(&study, party)?;
     let ledger_path = ledger_path(&arguments.ledger)?;
     let mut inputs = vec![arguments.table.study.as_path(), &arguments.table.data, &ledger_path];

@@ -44,7 +44,7 @@ pub(super) fn run(arguments: &Simulate, settings: &Settings<'_>) -> Result<()> {
             return Err(WrongUsage(format!("{name} must be at least 0 and below 1")).into());
         }
     }
-    let (study, _) = load(&arguments.study)?;
+    let (study, _) = load(&arguments.study, arguments.base.base.as_deref())?;
     let study = match arguments.rows {
         None => study,
         Some(rows) => study.with_rows(rows)?,
@@ -277,7 +277,7 @@ fn release(
         stage.add_noise(&mut sums, rng);
         noised.push(sums);
     }
-    Ok(Release::new(study, party.name(), &noised, None)?)
+    Ok(Release::new(study.study_of(party.name())?, party.name(), &noised, None)?)
 }
 
 /// One release of all parties, joined and fitted.

@@ -7,10 +7,11 @@ use anyhow::Result;
 use potluck_core::accounting::{Delta, Epsilon};
 use potluck_party::{Table, entropy};
 use potluck_release::files::{Audience, Existing, write_file};
-use potluck_release::{Draft, Error, Study};
+use potluck_release::{Draft, Error, Extension, Study};
 use serde_json::json;
 
-use super::Settings;
+use super::plan::{extends_text, load};
+use super::{Settings, refuse_same_file};
 use crate::args::{StudyCommand, StudyNew};
 use crate::exit::WrongUsage;
 use crate::output::counted;
@@ -18,8 +19,10 @@ use crate::output::counted;
 pub(super) fn run(command: &StudyCommand, settings: &Settings<'_>) -> Result<()> {
     match command {
         StudyCommand::New(arguments) => new(arguments, settings),
-        StudyCommand::Check { study } => check(study, settings),
-        StudyCommand::Seal { study, out } => seal(study, out.as_deref(), settings),
+        StudyCommand::Check { study, base } => check(study, base.base.as_deref(), settings),
+        StudyCommand::Seal { study, base, out } => {
+            seal(study, base.base.as_deref(), out.as_deref(), settings)
+        }
     }
 }
 
@@ -37,6 +40,7 @@ rows = {rows:<16} # number of subjects; every party's table has exactly one row 
 id = "integer"           # integer | text | row
 method = "calibrated"    # calibrated | rmgm | dgm
 mixing = "sparse"        # sparse | bernoulli (rmgm), identity (dgm)
+# extends = ""           # the id of a sealed study to which the parties below are added
 
 [privacy]                # of each party's release
 epsilon = {epsilon:?}
@@ -124,16 +128,15 @@ fn party_name(text: &str) -> String {
     if plain.is_empty() { "party".to_owned() } else { plain.chars().take(64).collect() }
 }
 
-fn check(path: &Path, settings: &Settings<'_>) -> Result<()> {
-    let (definition, id) = match Study::load(path) {
-        Ok(study) => (study.definition().clone(), Some(study.id().to_owned())),
-        Err(Error::NotSealed) => (Draft::load(path)?.definition().clone(), None),
-        Err(error) => return Err(error.into()),
-    };
+fn check(path: &Path, base: Option<&Path>, settings: &Settings<'_>) -> Result<()> {
+    let (study, sealed) = load(path, base)?;
+    let definition = study.definition();
+    let id = sealed.then(|| study.id());
     let value = json!({
         "study": definition.name(),
         "sealed": id.is_some(),
         "id": id,
+        "extends": definition.extends(),
         "parties": definition.parties().len(),
         "encoded_columns": definition.width(),
     });
@@ -142,8 +145,11 @@ fn check(path: &Path, settings: &Settings<'_>) -> Result<()> {
             Some(id) => format!("sealed, id {id}"),
             None => "not sealed yet: run `potluck study seal` when all parties agree".to_owned(),
         };
+        let extends = study
+            .base()
+            .map_or(String::new(), |base| format!("{}\n", extends_text(base, study.own_parties().len())));
         format!(
-            "{}: good. {}, {}; {state}\n",
+            "{}: good. {}, {}; {state}\n{extends}",
             path.display(),
             counted(definition.parties().len(), "party", "parties"),
             counted(definition.width(), "encoded column", "encoded columns"),
@@ -151,16 +157,36 @@ fn check(path: &Path, settings: &Settings<'_>) -> Result<()> {
     })
 }
 
-fn seal(path: &Path, out: Option<&Path>, settings: &Settings<'_>) -> Result<()> {
-    let draft = Draft::load(path)?;
-    let study = draft.seal(entropy::new_mixing_key()?)?;
-    let text = draft.sealed_text(&study);
+fn seal(path: &Path, base: Option<&Path>, out: Option<&Path>, settings: &Settings<'_>) -> Result<()> {
+    if let Some(base) = base {
+        refuse_same_file(out.unwrap_or(path), &[base])?;
+    }
+    let (study, text) = match base {
+        None => {
+            let draft = Draft::load(path)?;
+            let study = draft.seal(entropy::new_mixing_key()?)?;
+            let text = draft.sealed_text(&study);
+            (study, text)
+        }
+        Some(base) => {
+            let extension = Extension::load(path, &Study::load(base)?)?;
+            let study = extension.seal()?;
+            let text = extension.sealed_text(&study);
+            (study, text)
+        }
+    };
     match out {
         Some(out) => write_file(out, text.as_bytes(), settings.existing, Audience::Public)?,
         None => write_file(path, text.as_bytes(), Existing::Replace, Audience::Public)?,
     }
     let out = out.unwrap_or(path);
-    let value = json!({ "study": out.display().to_string(), "id": study.id(), "k": study.seal().k(), "mu": study.mu().to_f64() });
+    let value = json!({
+        "study": out.display().to_string(),
+        "id": study.id(),
+        "extends": study.definition().extends(),
+        "k": study.seal().k(),
+        "mu": study.mu().to_f64(),
+    });
     settings.printer.result(&value, || {
         format!(
             "sealed {}\nid {}\nGive this file to every party; the id must be the same everywhere.\n",

@@ -85,7 +85,8 @@ pub(super) async fn plan(
     let body = body?;
     let text = String::from_utf8(body.to_vec())
         .map_err(|_| Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "the study is not UTF-8 text"))?;
-    let plan = app.blocking(move |_| Plan::of_text(&text)).await;
+    let find = |app: &Shared, id: &str| app.store.study(id).ok().flatten().map(|record| record.study.clone());
+    let plan = app.blocking(move |app| Plan::of_text(&text, |id| find(app, id))).await;
     let (_, plan) =
         plan.map_err(|error| Problem::new(StatusCode::UNPROCESSABLE_ENTITY, error.to_string()))?;
     Ok(Json(plan))

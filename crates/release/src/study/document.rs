@@ -32,6 +32,9 @@ pub(crate) struct StudySection {
     pub(crate) k: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) missing_tokens: Option<Vec<String>>,
+    /// The id of the study whose key, k and shares this one inherits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) extends: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -84,6 +87,9 @@ pub(crate) struct SealedSection {
     pub(crate) shares: Vec<u32>,
     pub(crate) k: u64,
     pub(crate) party: Vec<SealedParty>,
+    /// The whole sealed study that this one extends, so that no other file is needed to verify it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) base: Option<Box<Document>>,
 }
 
 /// What sealing fixes for one party.

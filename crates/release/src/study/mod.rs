@@ -2,9 +2,11 @@
 //!
 //! [`Draft`] is a study that was checked but not sealed; [`Study`] is sealed: its mixing key, μ, k and noise
 //! scales are fixed and have been recomputed and compared. Only a [`Study`] can be released under, so an
-//! unsealed or edited study cannot reach the private side.
+//! unsealed or edited study cannot reach the private side. [`Extension`] is a draft that adds parties to a sealed
+//! study; it takes its key from that one.
 
 mod document;
+mod extension;
 mod seal;
 
 use std::collections::HashSet;
@@ -21,6 +23,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Error, FORMAT, canonical};
 use document::{ColumnSection, Document, PartySection, PrivacySection, StudySection};
+pub use extension::Extension;
 pub use seal::Seal;
 
 /// What identifies a subject, and so its column of the mixing matrix.
@@ -222,7 +225,11 @@ pub struct Definition {
     epsilon: Epsilon,
     delta: Delta,
     calibration: Calibration,
+    extends: Option<String>,
+    /// Those of the study that it extends first.
     parties: Vec<Party>,
+    /// How many parties belong to the study that it extends.
+    inherited: usize,
 }
 
 impl Definition {
@@ -276,9 +283,19 @@ impl Definition {
         self.calibration
     }
 
-    /// The parties in the study's order.
+    /// The id of the study that it extends, if it extends one.
+    pub fn extends(&self) -> Option<&str> {
+        self.extends.as_deref()
+    }
+
+    /// All parties in the study's order, those of the study that it extends first.
     pub fn parties(&self) -> &[Party] {
         &self.parties
+    }
+
+    /// The parties that the study itself lists.
+    fn own_parties(&self) -> &[Party] {
+        &self.parties[self.inherited..]
     }
 
     /// The party of this name.
@@ -299,7 +316,8 @@ impl Definition {
         self.parties.iter().flat_map(|party| party.columns.iter().map(move |column| (party, column)))
     }
 
-    fn from_document(document: &Document) -> Result<Self, Error> {
+    /// What the document says, as an extension of `base` if it extends a study.
+    fn from_document(document: &Document, base: Option<&Study>) -> Result<Self, Error> {
         let Document { format, study, privacy, party, sealed: _ } = document;
         if *format != FORMAT {
             return Err(Error::study(
@@ -322,6 +340,11 @@ impl Definition {
             Some(Preset::Paper) => Calibration::Classical,
             None => Calibration::Analytic,
         });
+        let mut parties = base.map_or(Vec::new(), |base| base.definition.parties.clone());
+        let inherited = parties.len();
+        for section in party {
+            parties.push(read_party(section)?);
+        }
         let definition = Self {
             name: study.name.clone(),
             rows: study.rows,
@@ -336,8 +359,13 @@ impl Definition {
             delta: Delta::new(privacy.delta)
                 .map_err(|error| Error::study("privacy.delta", error.to_string()))?,
             calibration,
-            parties: party.iter().map(read_party).collect::<Result<_, _>>()?,
+            extends: study.extends.clone(),
+            parties,
+            inherited,
         };
+        if let Some(base) = base {
+            definition.check_base(base)?;
+        }
         definition.check()?;
         Ok(definition)
     }
@@ -391,7 +419,7 @@ impl Definition {
                 "must be at least 2: one row cannot be hidden among others",
             ));
         }
-        if self.parties.is_empty() {
+        if self.own_parties().is_empty() {
             return Err(Error::study("party", "there is none; add a [[party]] with its columns"));
         }
         let mut names = HashSet::new();
@@ -408,7 +436,7 @@ impl Definition {
                 if !names.insert(name) {
                     return Err(Error::study(
                         place(&party.name, &column.name),
-                        "the same name stands elsewhere in the study; column names must be unique across all parties",
+                        "the same name stands elsewhere in the study, or in one that it extends; column names must be unique across all parties",
                     ));
                 }
             }
@@ -442,7 +470,7 @@ impl Definition {
                 ));
             }
         }
-        for party in &self.parties {
+        for party in self.own_parties() {
             if self.method == Method::Calibrated && party.clip_norm.is_some() {
                 return Err(Error::study(
                     format!("party {:?}: clip_norm", party.name),
@@ -498,13 +526,14 @@ impl Definition {
                 mixing: Some(self.mixing),
                 k: self.k,
                 missing_tokens: Some(self.missing_tokens.clone()),
+                extends: self.extends.clone(),
             },
             privacy: PrivacySection {
                 epsilon: self.epsilon.get(),
                 delta: self.delta.get(),
                 calibration: Some(self.calibration),
             },
-            party: self.parties.iter().map(write_party).collect(),
+            party: self.own_parties().iter().map(write_party).collect(),
             sealed: None,
         }
     }
@@ -641,7 +670,23 @@ fn read_text(path: &Path) -> Result<String, Error> {
     })
 }
 
-/// A checked study that is not sealed yet.
+fn parse_unsealed(text: &str) -> Result<Document, Error> {
+    let document = parse_toml(text)?;
+    if document.sealed.is_some() { Err(Error::AlreadySealed) } else { Ok(document) }
+}
+
+/// The text of a sealed study: the draft as people wrote it, with the seal behind it.
+fn sealed_text(text: &str, study: &Study) -> String {
+    #[derive(Serialize)]
+    struct Section<'a> {
+        sealed: &'a document::SealedSection,
+    }
+    let sealed = study.document().sealed.expect("a study is sealed");
+    let section = toml::to_string(&Section { sealed: &sealed }).expect("a seal is plain data");
+    format!("{}\n# Written by `potluck study seal`; do not edit.\n{section}", text.trim_end())
+}
+
+/// A checked study that is not sealed yet and extends no other; one that does is an [`Extension`].
 #[derive(Clone, Debug)]
 pub struct Draft {
     definition: Definition,
@@ -651,11 +696,11 @@ pub struct Draft {
 impl Draft {
     /// Reads and checks an unsealed study.
     pub fn parse(text: &str) -> Result<Self, Error> {
-        let document = parse_toml(text)?;
-        if document.sealed.is_some() {
-            return Err(Error::AlreadySealed);
+        let document = parse_unsealed(text)?;
+        if let Some(base) = document.study.extends {
+            return Err(Error::BaseMissing { base });
         }
-        Ok(Self { definition: Definition::from_document(&document)?, text: text.to_owned() })
+        Ok(Self { definition: Definition::from_document(&document, None)?, text: text.to_owned() })
     }
 
     /// Reads and checks an unsealed study file.
@@ -671,18 +716,12 @@ impl Draft {
     /// Fixes every number that public facts determine. The key is public, but must come from a good random source.
     pub fn seal(&self, key: MixingKey) -> Result<Study, Error> {
         let seal = Seal::compute(&self.definition, key)?;
-        Ok(Study::assemble(self.definition.clone(), seal))
+        Ok(Study::assemble(self.definition.clone(), seal, None))
     }
 
     /// The text of the sealed study: the draft as people wrote it, with the seal behind it.
     pub fn sealed_text(&self, study: &Study) -> String {
-        #[derive(Serialize)]
-        struct Section<'a> {
-            sealed: &'a document::SealedSection,
-        }
-        let sealed = study.document().sealed.expect("a study is sealed");
-        let section = toml::to_string(&Section { sealed: &sealed }).expect("a seal is plain data");
-        format!("{}\n# Written by `potluck study seal`; do not edit.\n{section}", self.text.trim_end())
+        sealed_text(&self.text, study)
     }
 }
 
@@ -692,6 +731,7 @@ pub struct Study {
     definition: Definition,
     seal: Seal,
     id: String,
+    base: Option<Box<Study>>,
 }
 
 impl Study {
@@ -713,18 +753,33 @@ impl Study {
     }
 
     fn from_document(document: &Document) -> Result<Self, Error> {
-        let definition = Definition::from_document(document)?;
+        let wrong = |what: &str| Error::Seal { what: what.to_owned() };
+        let base = match (&document.study.extends, &document.sealed) {
+            (None, None) => None,
+            (Some(_), None) => return Err(Error::NotSealed),
+            (None, Some(section)) if section.base.is_none() => None,
+            (None, Some(_)) => return Err(wrong("base")),
+            (Some(extends), Some(section)) => {
+                let base = section.base.as_deref().ok_or_else(|| wrong("base, which is missing,"))?;
+                let base = Self::from_document(base)?;
+                if base.id() != extends {
+                    return Err(wrong("base"));
+                }
+                Some(base)
+            }
+        };
+        let definition = Definition::from_document(document, base.as_ref())?;
         let section = document.sealed.as_ref().ok_or(Error::NotSealed)?;
-        let seal = Seal::verify(&definition, section)?;
-        let study = Self::assemble(definition, seal);
+        let seal = Seal::verify(&definition, section, base.as_ref().map(Self::seal))?;
+        let study = Self::assemble(definition, seal, base.map(Box::new));
         if section.id.as_deref() != Some(study.id()) {
-            return Err(Error::Seal { what: "its id".to_owned() });
+            return Err(wrong("its id"));
         }
         Ok(study)
     }
 
-    fn assemble(definition: Definition, seal: Seal) -> Self {
-        let mut study = Self { definition, seal, id: String::new() };
+    fn assemble(definition: Definition, seal: Seal, base: Option<Box<Self>>) -> Self {
+        let mut study = Self { definition, seal, id: String::new(), base };
         study.id = canonical::sha256_hex(&canonical::json(&study.document()));
         study
     }
@@ -733,6 +788,7 @@ impl Study {
     fn document(&self) -> Document {
         let mut sealed = self.seal.to_section();
         sealed.id = (!self.id.is_empty()).then(|| self.id.clone());
+        sealed.base = self.base().map(|base| Box::new(base.document()));
         Document { sealed: Some(sealed), ..self.definition.to_document() }
     }
 
@@ -751,19 +807,49 @@ impl Study {
         &self.definition
     }
 
-    /// The study that this one extends.
-    pub fn base(&self) -> Option<&Study> {
-        None
-    }
-
-    /// The parties that release under this very study.
-    pub fn own_parties(&self) -> &[Party] {
-        self.definition.parties()
-    }
-
     /// What follows from it.
     pub fn seal(&self) -> &Seal {
         &self.seal
+    }
+
+    /// The study that it extends, if it extends one.
+    pub fn base(&self) -> Option<&Self> {
+        self.base.as_deref()
+    }
+
+    /// This study and those that it extends, one after the other, the first of them last.
+    pub fn lineage(&self) -> impl Iterator<Item = &Self> {
+        std::iter::successors(Some(self), |study| study.base())
+    }
+
+    /// The study that its lineage began with; itself if it extends none.
+    pub fn origin(&self) -> &Self {
+        self.lineage().last().expect("a lineage has at least the study itself")
+    }
+
+    /// The parties that release under this very study, not under one that it extends.
+    pub fn own_parties(&self) -> &[Party] {
+        self.definition.own_parties()
+    }
+
+    /// The party of this name, if it releases under this very study.
+    pub fn own_party(&self, name: &str) -> Result<&Party, Error> {
+        let study = self.study_of(name)?;
+        if study.id != self.id {
+            return Err(Error::PartyOfBase {
+                party: name.to_owned(),
+                study: study.definition.name.clone(),
+                id: study.id.clone(),
+            });
+        }
+        self.definition.party(name)
+    }
+
+    /// The study of the lineage under which `party` releases.
+    pub fn study_of(&self, party: &str) -> Result<&Self, Error> {
+        self.definition.party(party)?;
+        let lists = |study: &&Self| study.own_parties().iter().any(|own| own.name == party);
+        Ok(self.lineage().find(lists).expect("every party is listed by one study of the lineage"))
     }
 
     /// μ of each party's release.
@@ -780,7 +866,8 @@ impl Study {
     /// The next stage of the release of `party`, given the noised sums of the stages before it; nothing after the
     /// last one.
     pub fn stage(&self, party: &str, earlier: &[Vec<i64>]) -> Result<Option<Stage>, Error> {
-        self.seal.party(self.definition.party(party)?.name()).stage(&self.seal, &self.definition, earlier)
+        let study = self.study_of(party)?;
+        study.seal.party(party).stage(&study.seal, &study.definition, earlier)
     }
 
     /// The first stage of the release of `party`.
@@ -817,7 +904,7 @@ impl Study {
     /// The smallest number of subjects at which a calibrated study of these columns at this privacy becomes useful;
     /// not known for other methods, or where k is given.
     pub fn smallest_useful_rows(&self) -> Option<u64> {
-        if self.definition.method != Method::Calibrated || self.definition.k.is_some() {
+        if self.definition.method != Method::Calibrated || self.origin().definition.k.is_some() {
             return None;
         }
         let layout = |party: &Party| Layout::new(party.columns.iter().map(Column::encoder).collect());
@@ -827,19 +914,25 @@ impl Study {
 
     /// The same study with another number of subjects, which makes it another study: for simulations.
     pub fn with_rows(&self, rows: u64) -> Result<Self, Error> {
+        if let Some(base) = self.base() {
+            return self.onto(base.with_rows(rows)?);
+        }
         let definition = Definition { rows, ..self.definition.clone() };
         definition.check()?;
         let seal = Seal::compute(&definition, self.seal.key().clone())?;
-        Ok(Self::assemble(definition, seal))
+        Ok(Self::assemble(definition, seal, None))
     }
 
     /// The same study under another mixing key, which makes it another study: for simulations.
     pub fn with_key(&self, key: MixingKey) -> Result<Self, Error> {
-        Ok(Self::assemble(self.definition.clone(), Seal::compute(&self.definition, key)?))
+        if let Some(base) = self.base() {
+            return self.onto(base.with_key(key)?);
+        }
+        Ok(Self::assemble(self.definition.clone(), Seal::compute(&self.definition, key)?, None))
     }
 
     /// What public facts determine for the release of `party`, if the method is calibrated.
     pub fn calibrated(&self, party: &str) -> Result<Option<&PartyPlan>, Error> {
-        Ok(self.seal.party(self.definition.party(party)?.name()).calibrated())
+        Ok(self.study_of(party)?.seal.party(party).calibrated())
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use potluck_core::accounting::{Mu, Share, sigma_for};
+use potluck_core::accounting::{Mu, SHARES, Share, Shares, sigma_for};
 use potluck_core::calibrated::{CalibratedError, Layout, PartyPlan, Plan, STAGES};
 use potluck_core::encoding::{Ball, RowEncoder};
 use potluck_core::mixing::MixingKey;
@@ -22,11 +22,18 @@ const MOST_SUMS: u128 = 1 << 30;
 /// The sealed numbers of a study.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Seal {
+    terms: Terms,
+    /// Of the parties that release under this very study.
+    parties: Vec<PartySeal>,
+}
+
+/// What the parties of a study have in common with each other and with those of every study that extends it.
+#[derive(Clone, Debug, PartialEq)]
+struct Terms {
     key: MixingKey,
     mu: Mu,
-    shares: Vec<Share>,
+    shares: Shares,
     k: u64,
-    parties: Vec<PartySeal>,
 }
 
 /// The sealed numbers of one party.
@@ -60,9 +67,9 @@ impl PartySeal {
                 Ok(Some(Stage {
                     name: MIXED,
                     share: Share::WHOLE,
-                    noise: vec![(seal.k as usize * encoder.width(), *sigma)],
+                    noise: vec![(seal.k() as usize * encoder.width(), *sigma)],
                     encoder,
-                    statistic: Statistic::Mixed { mixing: definition.mixing(), k: seal.k },
+                    statistic: Statistic::Mixed { mixing: definition.mixing(), k: seal.k() },
                 }))
             }
             PartyNoise::Mixed { .. } => Ok(None),
@@ -81,66 +88,102 @@ fn encoders(party: &Party) -> Vec<potluck_core::encoding::Encoder> {
     party.columns().iter().map(Column::encoder).collect()
 }
 
+fn layout(party: &Party) -> Layout {
+    Layout::new(encoders(party))
+}
+
 fn of_party(name: &str) -> impl Fn(CalibratedError) -> Error {
     move |error| Error::study(format!("party {name:?}"), error.to_string())
 }
 
 impl Seal {
-    /// Computes the seal.
+    /// Computes the seal of a study that extends no other.
     pub(super) fn compute(definition: &Definition, key: MixingKey) -> Result<Self, Error> {
         let (epsilon, delta) = (definition.epsilon(), definition.delta());
         let mu = match definition.calibration() {
             Calibration::Analytic => Mu::analytic(epsilon, delta)?,
             Calibration::Classical => Mu::classical(epsilon, delta)?,
         };
-        let seal = match definition.method() {
-            Method::Calibrated => Self::calibrated(definition, key, mu)?,
-            Method::Rmgm | Method::Dgm => Self::mixed(definition, key, mu)?,
+        let (shares, k) = match definition.method() {
+            Method::Calibrated => {
+                let layouts: Vec<Layout> = definition.parties().iter().map(layout).collect();
+                let plan =
+                    Plan::new(definition.rows(), mu, &layouts, definition.k).map_err(of_party("all"))?;
+                (Shares::new(&plan.shares().map(Share::parts))?, plan.k())
+            }
+            Method::Rmgm | Method::Dgm => (Shares::new(&[SHARES])?, mixed_row_count(definition, mu)),
         };
-        for party in definition.parties() {
-            if u128::from(seal.k) * party.width() as u128 > MOST_SUMS {
+        Self::under(definition, Terms { key, mu, shares, k })
+    }
+
+    /// Computes the seal of a study that extends the one with the seal `base`: same key, μ, shares and k, and the
+    /// noise of the new parties from them.
+    ///
+    /// # Privacy
+    /// μ is what the study's (ε, δ) allows because the base's is, and both say the same (ε, δ). See [`Self::under`].
+    pub(super) fn inherit(definition: &Definition, base: &Self) -> Result<Self, Error> {
+        Self::under(definition, base.terms.clone())
+    }
+
+    /// The noise of the study's own parties.
+    ///
+    /// # Privacy
+    /// Every noise scale is the smallest that satisfies its inequality for these shares and this k, whatever rule they
+    /// came from (docs/PRIVACY.md#latecomers).
+    fn under(definition: &Definition, terms: Terms) -> Result<Self, Error> {
+        for party in definition.own_parties() {
+            if u128::from(terms.k) * party.width() as u128 > MOST_SUMS {
                 return Err(Error::study(
                     format!("party {:?}", party.name()),
                     "k released rows of its columns are too many to hold in memory; choose a smaller k, or fewer columns",
                 ));
             }
         }
-        Ok(seal)
+        let parties = match definition.method() {
+            Method::Calibrated => Self::calibrated(definition, &terms)?,
+            Method::Rmgm | Method::Dgm => Self::mixed(definition, &terms)?,
+        };
+        Ok(Self { terms, parties })
     }
 
     /// # Privacy
     /// Each party's σ is the smallest integer with σ²μ² ≥ 4CW, where 2√(CW) bounds the change of the mixed
     /// rows when one subject is replaced (docs/PRIVACY.md#mixed-rows).
-    fn mixed(definition: &Definition, key: MixingKey, mu: Mu) -> Result<Self, Error> {
-        let k = mixed_row_count(definition, mu);
-        let weight = definition.mixing().column_norm_squared(k);
-        let parties = definition.parties().iter().map(|party| {
+    fn mixed(definition: &Definition, terms: &Terms) -> Result<Vec<PartySeal>, Error> {
+        let weight = definition.mixing().column_norm_squared(terms.k);
+        let party = |party: &Party| {
             let ball = definition.ball(party)?;
             let sensitivity_squared = 4 * u128::from(ball.norm_squared()) * u128::from(weight);
-            let sigma = Sigma::new(sigma_for(mu, Share::WHOLE, (sensitivity_squared, 1))?)
+            let sigma = Sigma::new(sigma_for(terms.mu, Share::WHOLE, (sensitivity_squared, 1))?)
                 .expect("sigma_for keeps noise scales in range");
             Ok(PartySeal { name: party.name().to_owned(), noise: PartyNoise::Mixed { ball, sigma } })
-        });
-        Ok(Self { key, mu, shares: vec![Share::WHOLE], k, parties: parties.collect::<Result<_, Error>>()? })
+        };
+        definition.own_parties().iter().map(party).collect()
     }
 
-    fn calibrated(definition: &Definition, key: MixingKey, mu: Mu) -> Result<Self, Error> {
-        let layouts: Vec<Layout> =
-            definition.parties().iter().map(|party| Layout::new(encoders(party))).collect();
-        let plan = Plan::new(definition.rows(), mu, &layouts, definition.k).map_err(of_party("all"))?;
-        let parties = definition.parties().iter().zip(layouts).map(|(party, layout)| {
-            let plan = plan.party(layout).map_err(of_party(party.name()))?;
+    fn calibrated(definition: &Definition, terms: &Terms) -> Result<Vec<PartySeal>, Error> {
+        let plan =
+            Plan::given(definition.rows(), terms.mu, &terms.shares, terms.k).map_err(of_party("all"))?;
+        let party = |party: &Party| {
+            let plan = plan.party(layout(party)).map_err(of_party(party.name()))?;
             Ok(PartySeal { name: party.name().to_owned(), noise: PartyNoise::Calibrated(plan) })
-        });
-        let parties = parties.collect::<Result<_, Error>>()?;
-        Ok(Self { key, mu, shares: plan.shares().to_vec(), k: plan.k(), parties })
+        };
+        definition.own_parties().iter().map(party).collect()
     }
 
-    /// Recomputes the seal and compares it with what the study says.
-    pub(super) fn verify(definition: &Definition, section: &SealedSection) -> Result<Self, Error> {
+    /// Recomputes the seal, from that of the study it extends if it does, and compares it with what the study says.
+    pub(super) fn verify(
+        definition: &Definition,
+        section: &SealedSection,
+        base: Option<&Self>,
+    ) -> Result<Self, Error> {
         let wrong = |what: &str| Error::Seal { what: what.to_owned() };
         let key = MixingKey::from_hex(&section.mixing_key).map_err(|_| wrong("mixing_key"))?;
-        let seal = Self::compute(definition, key)?;
+        let seal = match base {
+            None => Self::compute(definition, key)?,
+            Some(base) if base.terms.key == key => Self::inherit(definition, base)?,
+            Some(_) => return Err(wrong("mixing_key")),
+        };
         let expected = seal.to_section();
         if expected.mu.to_bits() != section.mu.to_bits() {
             return Err(wrong("mu"));
@@ -157,6 +200,7 @@ impl Seal {
         Ok(seal)
     }
 
+    /// The seal as it stands in the study, without the study's id and the study that it extends.
     pub(super) fn to_section(&self) -> SealedSection {
         let parties = self.parties.iter().map(|party| match &party.noise {
             PartyNoise::Mixed { ball, sigma } => SealedParty {
@@ -175,36 +219,37 @@ impl Seal {
         });
         SealedSection {
             id: None,
-            mixing_key: self.key.to_hex(),
-            mu: self.mu.to_f64(),
-            shares: self.shares.iter().map(|share| share.parts()).collect(),
-            k: self.k,
+            mixing_key: self.key().to_hex(),
+            mu: self.mu().to_f64(),
+            shares: self.shares().iter().map(|share| share.parts()).collect(),
+            k: self.k(),
             party: parties.collect(),
+            base: None,
         }
     }
 
     pub(super) fn party(&self, name: &str) -> &PartySeal {
-        self.parties.iter().find(|party| party.name == name).expect("every party of the study is sealed")
+        self.parties.iter().find(|party| party.name == name).expect("every own party of the study is sealed")
     }
 
     /// The mixing key.
     pub fn key(&self) -> &MixingKey {
-        &self.key
+        &self.terms.key
     }
 
     /// μ of each party's release.
     pub fn mu(&self) -> Mu {
-        self.mu
+        self.terms.mu
     }
 
     /// Shares of μ², one a stage, out of 2²⁰.
     pub fn shares(&self) -> &[Share] {
-        &self.shares
+        self.terms.shares.as_slice()
     }
 
     /// Number of mixed rows.
     pub fn k(&self) -> u64 {
-        self.k
+        self.terms.k
     }
 }
 

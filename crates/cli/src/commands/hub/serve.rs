@@ -22,6 +22,7 @@ pub(super) fn serve(arguments: HubServe, settings: &Settings<'_>) -> Result<()> 
         name: arguments.name,
         requests_per_minute: arguments.requests_per_minute,
         trusted_proxy: arguments.trusted_proxy,
+        client_timeout: arguments.client_timeout,
     };
     let config = Config::new(given.or(file))?;
     potluck_hub::log_to_stderr(settings.printer.is_json());

@@ -1,0 +1,550 @@
+//! The hub over HTTP: the life of a study, and everything that must be refused.
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::num::NonZeroU32;
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, Float64Array, RecordBatch};
+use potluck_hub::Store;
+use potluck_hub::config::Options;
+use potluck_release::events::{Acceptance, EventLog};
+use potluck_release::exchange::NewStudy;
+use potluck_release::signing::SigningKey;
+use potluck_release::{Extension, PublicDataset, Study};
+use serde_json::json;
+use support::{Hub, STUDY, release, sealed, sealed_with, sha256};
+use zeroize::Zeroizing;
+
+#[test]
+fn a_study_lives_from_creation_to_its_public_dataset() {
+    let hub = Hub::start();
+    let text = sealed(STUDY);
+    let members = hub.create(&text, false);
+    let study = members[0].study.clone();
+    let at = format!("/api/v1/studies/{}", study.id());
+    let again =
+        hub.post("/api/v1/studies", &hub.coordinator, &NewStudy { study: text.clone(), early: false });
+    assert_eq!((again.status, again.json()["invitations"].as_array().unwrap().len()), (200, 0));
+
+    assert_eq!(hub.get(&format!("{at}/study.toml")).text(), text);
+    let details = hub.get(&at).json();
+    assert_eq!(
+        (&details["accepted"], &details["released"], &details["dataset"]),
+        (&json!(0), &json!(0), &json!(false))
+    );
+    assert!(details["joint"]["epsilon"].as_f64() > details["per_party"]["epsilon"].as_f64());
+
+    for member in &members {
+        let invitation = format!("{at}/invitation");
+        let bearer = format!("Bearer {}", member.token);
+        let whose = hub.get_with(&invitation, &[("authorization", &bearer)]).json();
+        assert_eq!((&whose["party"], &whose["accepted"]), (&json!(member.name), &json!(false)));
+        assert_eq!(member.accept(&hub).status, 201);
+        assert_eq!(member.accept(&hub).status, 200);
+    }
+    let file = hub.folder.path().join("release.parquet");
+    let (north, south) = (members[0].release(&file), members[1].release(&file));
+    // In any order; no dataset before the last.
+    assert_eq!(members[1].upload(&hub, &south).status, 201);
+    assert_eq!(
+        hub.get(&format!("{at}/dataset")).refusal(404),
+        "the study has no public dataset yet; it appears when its parties have released"
+    );
+    assert_eq!(members[0].upload(&hub, &north).status, 201);
+    assert_eq!(members[0].upload(&hub, &north).status, 200, "the same bytes again");
+
+    assert_eq!(hub.get(&members[0].path("release")).body, north);
+    let dataset = hub.get(&format!("{at}/dataset"));
+    std::fs::write(&file, &dataset.body).unwrap();
+    let joined = PublicDataset::read(&file).unwrap();
+    assert_eq!(joined.parties().map(|(name, _)| name).collect::<Vec<_>>(), ["north", "south"]);
+
+    let log = hub.get(&format!("{at}/events.jsonl"));
+    let log = EventLog::parse(&log.text(), Path::new("events.jsonl")).unwrap();
+    assert_eq!(log.study().id(), study.id());
+    assert_eq!(log.keys()["north"], members[0].key.public());
+    assert_eq!(log.releases()["south"].sha256, sha256(&south));
+    assert_eq!(log.datasets().last().unwrap().content_hash, joined.content_hash());
+    assert_eq!(log.head(), hub.get(&at).json()["head"]);
+    let mut paged = Vec::new();
+    let mut after = Some(0);
+    while let Some(from) = after {
+        let page = hub.get(&format!("{at}/events?limit=3&after={from}")).json();
+        paged.extend(page["events"].as_array().unwrap().clone());
+        after = page["next"].as_u64();
+    }
+    let hashes: Vec<_> = paged.iter().map(|event| event["hash"].as_str().unwrap()).collect();
+    assert_eq!(hashes, log.events().iter().map(|event| event.hash.as_str()).collect::<Vec<_>>());
+}
+
+#[test]
+fn an_early_study_shows_what_there_is() {
+    let hub = Hub::start();
+    let members = hub.create(&sealed(STUDY), true);
+    let dataset = format!("/api/v1/studies/{}/dataset", members[0].study.id());
+    let file = hub.folder.path().join("file.parquet");
+    for (count, member) in members.iter().enumerate() {
+        assert_eq!(member.accept(&hub).status, 201);
+        assert_eq!(member.upload(&hub, &member.release(&file)).status, 201);
+        std::fs::write(&file, hub.get(&dataset).body).unwrap();
+        assert_eq!(PublicDataset::read(&file).unwrap().parties().count(), count + 1);
+    }
+}
+
+const LATECOMER: &str = r#"
+format = 1
+[study]
+name = "three clinics and a laboratory"
+extends = "BASE"
+rows = 1000
+id = "integer"
+method = "rmgm"
+mixing = "sparse"
+[privacy]
+epsilon = 1.0
+delta = 1e-5
+[[party]]
+name = "laboratory"
+[[party.column]]
+name = "sugar"
+lo = 3
+hi = 20
+"#;
+
+#[test]
+fn a_latecomer_adds_columns_and_the_joint_guarantee_grows() {
+    let hub = Hub::start();
+    let base = sealed(STUDY);
+    let study = Study::parse(&base).unwrap();
+    let draft = LATECOMER.replace("BASE", study.id());
+    let extension = Extension::parse(&draft, &study).unwrap();
+    let text = extension.sealed_text(&extension.seal().unwrap());
+    let new = NewStudy { study: text.clone(), early: false };
+    let refusal = hub.post("/api/v1/studies", &hub.coordinator, &new).refusal(409);
+    assert!(refusal.contains(study.id()), "{refusal}");
+
+    let members = hub.create(&base, false);
+    let latecomers = hub.create(&text, false);
+    assert_eq!(latecomers.iter().map(|member| member.name.as_str()).collect::<Vec<_>>(), ["laboratory"]);
+    let details = |study: &Study| hub.get(&format!("/api/v1/studies/{}", study.id())).json();
+    let (first, extended) = (details(&study), details(&latecomers[0].study));
+    assert_eq!(first["extended_by"], json!([latecomers[0].study.id()]));
+    assert_eq!(extended["extends"], study.id());
+    assert_eq!(extended["parties"], 3);
+    assert!(extended["joint"]["epsilon"].as_f64() > first["joint"]["epsilon"].as_f64());
+    assert_eq!(extended["per_party"], first["per_party"]);
+    // The plan of the draft finds what it extends here.
+    let plan = hub.post_text("/api/v1/plan", &draft);
+    assert_eq!((plan.status, &plan.json()["joint"]), (200, &extended["joint"]));
+
+    // Each party releases under the study that lists it; the last one completes both datasets.
+    let file = hub.folder.path().join("r.parquet");
+    for member in latecomers.iter().chain(&members) {
+        assert_eq!(member.accept(&hub).status, 201, "{}", member.name);
+    }
+    let foreign = format!("/api/v1/studies/{}/parties/north/acceptance", latecomers[0].study.id());
+    hub.post(&foreign, &members[0].token, &json!({})).refusal(401);
+    for member in latecomers.iter().chain(&members) {
+        assert_eq!(member.upload(&hub, &member.release(&file)).status, 201, "{}", member.name);
+    }
+    for (study, parties) in [(&study, 2), (&latecomers[0].study, 3)] {
+        let at = format!("/api/v1/studies/{}", study.id());
+        std::fs::write(&file, hub.get(&format!("{at}/dataset")).body).unwrap();
+        assert_eq!(PublicDataset::read(&file).unwrap().parties().count(), parties);
+        let log = hub.get(&format!("{at}/events.jsonl")).text();
+        EventLog::parse(&log, Path::new("events.jsonl")).unwrap();
+        assert_eq!(log.contains("extended"), parties == 2);
+    }
+    let fit = format!("/api/v1/studies/{}/fit?label=sugar&feature=age", latecomers[0].study.id());
+    assert_eq!(hub.get(&fit).status, 200);
+}
+
+#[test]
+fn lists_are_paged_newest_first() {
+    let hub = Hub::start();
+    for key in 0..5 {
+        hub.create(&sealed_with(&STUDY.replace("three clinics", &format!("study {key}")), key), false);
+    }
+    let first = hub.get("/api/v1/studies?limit=2").json();
+    assert_eq!(first["studies"][0]["name"], "study 4");
+    let second = hub.get(&format!("/api/v1/studies?limit=2&after={}", first["next"])).json();
+    let third = hub.get(&format!("/api/v1/studies?limit=2&after={}", second["next"])).json();
+    assert_eq!(third["studies"].as_array().unwrap().len(), 1);
+    assert!(third["next"].is_null());
+    for bad in ["limit=0", "limit=101", "limit=x", "after=-1"] {
+        hub.get(&format!("/api/v1/studies?{bad}")).refusal(400);
+    }
+}
+
+#[test]
+fn downloads_have_tags_and_ranges() {
+    let hub = Hub::start();
+    let members = hub.finished(&sealed(STUDY));
+    let path = members[0].path("release");
+    let whole = hub.get(&path);
+    let tag = whole.header("etag").to_owned();
+    assert_eq!(tag, format!("\"{}\"", sha256(&whole.body)));
+    assert_eq!(hub.get_with(&path, &[("if-none-match", &tag)]).status, 304);
+    let part = hub.get_with(&path, &[("range", "bytes=10-19"), ("if-range", &tag)]);
+    assert_eq!((part.status, part.body.as_slice()), (206, &whole.body[10..20]));
+    assert_eq!(part.header("content-range"), format!("bytes 10-19/{}", whole.body.len()));
+    assert_eq!(hub.get_with(&path, &[("range", "bytes=10-"), ("if-range", "\"old\"")]).body, whole.body);
+    let outside = hub.get_with(&path, &[("range", "bytes=99999999-")]);
+    outside.refusal(416);
+    assert_eq!(outside.header("content-range"), format!("bytes */{}", whole.body.len()));
+}
+
+#[test]
+fn only_those_who_may_can_act() {
+    let hub = Hub::start();
+    let text = sealed(STUDY);
+    let new = NewStudy { study: text.clone(), early: false };
+    for token in ["", "nonsense", "plc_0000"] {
+        hub.post("/api/v1/studies", token, &new).refusal(401);
+    }
+    assert_eq!(hub.get("/api/v1/studies").json()["studies"], json!([]), "nothing was stored");
+    let members = hub.create(&text, false);
+    let (north, south) = (&members[0], &members[1]);
+    let bytes = north.release(&hub.folder.path().join("r.parquet"));
+    let upload = north.path(&format!("release?sha256={}", sha256(&bytes)));
+    let acceptance = Acceptance::new(&north.study, "north", &north.key);
+
+    hub.post("/api/v1/studies", &north.token, &new).refusal(401);
+    for (token, status) in [("nonsense", 401), (hub.coordinator.as_str(), 401), (south.token.as_str(), 403)] {
+        hub.post(&north.path("acceptance"), token, &acceptance).refusal(status);
+        hub.put(&upload, token, &bytes).refusal(status);
+        let state = north.path(&format!("upload?sha256={}", sha256(&bytes)));
+        hub.get_with(&state, &[("authorization", &format!("Bearer {token}"))]).refusal(status);
+    }
+    hub.get(&format!("/api/v1/studies/{}/invitation", north.study.id())).refusal(401);
+    assert_eq!(hub.files(), (0, 0));
+
+    // A new invitation voids the old one; only the study's coordinator can issue it, and only before acceptance.
+    let invite = north.path("invitation");
+    let other = Store::open(&hub.data()).unwrap().add_coordinator("eve", false).unwrap();
+    hub.post(&invite, other.reveal(), &()).refusal(409);
+    hub.post(&invite, &north.token, &()).refusal(401);
+    let fresh = hub.post(&invite, &hub.coordinator, &());
+    assert_eq!(fresh.status, 201);
+    north.accept(&hub).refusal(401);
+    let fresh = fresh.json()["token"].as_str().unwrap().to_owned();
+    assert_eq!(hub.post(&north.path("acceptance"), &fresh, &acceptance).status, 201);
+    hub.post(&invite, &hub.coordinator, &()).refusal(409);
+    // A coordinator whose token is replaced cannot use the old one.
+    Store::open(&hub.data()).unwrap().add_coordinator("ada", true).unwrap();
+    hub.post("/api/v1/studies", &hub.coordinator, &new).refusal(401);
+}
+
+#[test]
+fn an_acceptance_is_of_the_exact_contract_and_binds_one_key() {
+    let hub = Hub::start();
+    let members = hub.create(&sealed(STUDY), false);
+    let north = &members[0];
+    let refuse = |acceptance: &Acceptance, status| {
+        hub.post(&north.path("acceptance"), &north.token, acceptance).refusal(status)
+    };
+    let good = Acceptance::new(&north.study, "north", &north.key);
+    refuse(&Acceptance { study_id: "0".repeat(64), ..good.clone() }, 422);
+    refuse(&Acceptance { party: "south".to_owned(), ..good.clone() }, 422);
+    refuse(&Acceptance { key: members[1].key.public().to_string(), ..good.clone() }, 422);
+    refuse(&Acceptance { signature: "0".repeat(128), ..good.clone() }, 422);
+    refuse(&Acceptance { signature: "x".to_owned(), ..good.clone() }, 422);
+    refuse(&Acceptance::new(&north.study, "south", &north.key), 422);
+    assert_eq!(north.accept(&hub).status, 201);
+    let other = SigningKey::from_seed(&Zeroizing::new([99; 32]));
+    refuse(&Acceptance::new(&north.study, "north", &other), 409);
+    let details = hub.get(&format!("/api/v1/studies/{}", north.study.id())).json();
+    assert_eq!(details["party"][0]["key"], north.key.public().to_string());
+}
+
+#[test]
+fn only_a_sound_release_is_published() {
+    let hub = Hub::start();
+    let members = hub.create(&sealed(STUDY), false);
+    let (north, south) = (&members[0], &members[1]);
+    let file = hub.folder.path().join("r.parquet");
+    let good = north.release(&file);
+    assert!(north.upload(&hub, &good).refusal(409).contains("has not accepted"));
+    assert_eq!((north.accept(&hub).status, south.accept(&hub).status), (201, 201));
+
+    let other_study = Study::parse(&sealed_with(STUDY, 8)).unwrap();
+    let mut flipped = good.clone();
+    flipped[100] ^= 1;
+    let cases: Vec<(&str, Vec<u8>, &str)> = vec![
+        ("unsigned", release(&north.study, "north", None, 0, &file), "not signed"),
+        ("another key", release(&north.study, "north", Some(&south.key), 0, &file), "another key"),
+        ("another party", release(&north.study, "south", Some(&north.key), 0, &file), "another party"),
+        ("another study", release(&other_study, "north", Some(&north.key), 0, &file), "another study"),
+        ("a flipped bit", flipped, "refused"),
+        ("cut short", good[..good.len() - 9].to_vec(), "refused"),
+        ("half", good[..good.len() / 2].to_vec(), "refused"),
+        ("garbage", b"PAR1 and nothing else PAR1".to_vec(), "refused"),
+        ("a text", b"hello".to_vec(), "not a potluck release"),
+        ("more rows", forged(&good, &file, 41, 1.0), "number of rows"),
+        ("off the grid", forged(&good, &file, 40, 0.1), "refused"),
+        ("not finite", forged(&good, &file, 40, f64::NAN), "refused"),
+    ];
+    for (what, bytes, reason) in cases {
+        let refusal = north.upload(&hub, &bytes).refusal(422);
+        assert!(refusal.contains(reason), "{what}: {refusal}");
+        assert!(!refusal.contains("incoming") && !refusal.contains('/'), "{what}: {refusal}");
+        assert_eq!(hub.files(), (0, 0), "{what}: nothing is stored");
+    }
+    // Announced as something else than it is.
+    hub.put(&north.path(&format!("release?sha256={}", sha256(b"other"))), &north.token, &good).refusal(422);
+    assert_eq!(hub.files(), (0, 0));
+    let log = hub.get(&format!("/api/v1/studies/{}/events.jsonl", north.study.id())).text();
+    assert!(!log.contains("\"released\""));
+
+    assert_eq!(north.upload(&hub, &good).status, 201);
+    let fresh = release(&north.study, "north", Some(&north.key), 5, &file);
+    assert!(north.upload(&hub, &fresh).refusal(409).contains("another release"));
+    assert_eq!(hub.get(&north.path("release")).body, good);
+}
+
+/// The manifest of a release around other columns.
+fn forged(good: &[u8], file: &Path, rows: usize, value: f64) -> Vec<u8> {
+    use parquet::arrow::ArrowWriter;
+    use parquet::file::metadata::KeyValue;
+    use parquet::file::reader::{FileReader, SerializedFileReader};
+    std::fs::write(file, good).unwrap();
+    let reader = SerializedFileReader::new(std::fs::File::open(file).unwrap()).unwrap();
+    let manifest = reader.metadata().file_metadata().key_value_metadata().unwrap()[0].value.clone().unwrap();
+    let column = || Arc::new(Float64Array::from(vec![value; rows])) as ArrayRef;
+    let batch = RecordBatch::try_from_iter([("age", column()), ("smoker", column())]).unwrap();
+    let mut bytes = Vec::new();
+    let mut writer = ArrowWriter::try_new(&mut bytes, batch.schema(), None).unwrap();
+    writer.write(&batch).unwrap();
+    writer.append_key_value_metadata(KeyValue::new("potluck".to_owned(), manifest));
+    writer.close().unwrap();
+    bytes
+}
+
+#[test]
+fn an_upload_goes_on_where_it_broke_off() {
+    let hub = Hub::start();
+    let members = hub.create(&sealed(STUDY), false);
+    let north = &members[0];
+    assert_eq!(north.accept(&hub).status, 201);
+    let bytes = north.release(&hub.folder.path().join("r.parquet"));
+    let hash = sha256(&bytes);
+    let part = |offset: usize, piece: &[u8]| {
+        let path = north.path(&format!("release?sha256={hash}&offset={offset}&size={}", bytes.len()));
+        hub.put(&path, &north.token, piece)
+    };
+    let received = || {
+        let path = north.path(&format!("upload?sha256={hash}"));
+        hub.get_with(&path, &[("authorization", &format!("Bearer {}", north.token))]).json()["received"]
+            .as_u64()
+    };
+    assert_eq!(received(), Some(0));
+    assert_eq!(part(0, &bytes[..100]).status, 202);
+    assert_eq!(received(), Some(100));
+    let wrong = part(50, &bytes[50..]);
+    wrong.refusal(409);
+    assert_eq!(wrong.json()["received"], 100);
+    part(100, &[bytes.as_slice(), b"more"].concat()[100..]).refusal(400);
+
+    // A connection that breaks in the middle of a body: what arrived is kept.
+    let mut stream = TcpStream::connect(hub.address()).unwrap();
+    write!(
+        stream,
+        "PUT {} HTTP/1.1\r\nhost: hub\r\nauthorization: Bearer {}\r\ncontent-length: {}\r\n\r\n",
+        north.path(&format!("release?sha256={hash}&offset=100&size={}", bytes.len())),
+        north.token,
+        bytes.len() - 100
+    )
+    .unwrap();
+    stream.write_all(&bytes[100..400]).unwrap();
+    stream.flush().unwrap();
+    while received() != Some(400) {
+        std::thread::yield_now();
+    }
+    drop(stream);
+    // The place is free again when the hub has noticed.
+    let last = loop {
+        let answer = part(400, &bytes[400..]);
+        if answer.status != 409 {
+            break answer;
+        }
+        assert_eq!(answer.header("retry-after"), "2");
+    };
+    assert_eq!(last.status, 201, "{}", last.text());
+    assert_eq!(hub.get(&north.path("release")).body, bytes);
+    assert_eq!(hub.files(), (1, 0));
+    assert_eq!(part(0, &bytes).status, 200);
+}
+
+#[test]
+fn what_is_too_large_is_refused_before_it_arrives() {
+    let hub = Hub::start();
+    let members = hub.create(&sealed(STUDY), false);
+    let north = &members[0];
+    assert_eq!(north.accept(&hub).status, 201);
+    let hash = "0".repeat(64);
+    let size = |size: &str| {
+        hub.put(&north.path(&format!("release?sha256={hash}&offset=0&size={size}")), &north.token, b"")
+    };
+    assert!(size("1000000000").refusal(413).contains("at most"));
+    size("18446744073709551615").refusal(413);
+    size("-1").refusal(400);
+    hub.put(&north.path(&format!("release?sha256={}", "z".repeat(64))), &north.token, b"").refusal(400);
+    hub.put(&north.path("release"), &north.token, b"").refusal(400);
+
+    // By the header alone: the body never comes.
+    let mut stream = TcpStream::connect(hub.address()).unwrap();
+    let path = north.path(&format!("release?sha256={hash}"));
+    write!(stream, "PUT {path} HTTP/1.1\r\nhost: hub\r\nauthorization: Bearer {}\r\ncontent-length: 99999999999\r\nconnection: close\r\n\r\n", north.token).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 413"), "{answer}");
+
+    let mut stream = TcpStream::connect(hub.address()).unwrap();
+    let size = 50 << 20;
+    write!(stream, "POST /api/v1/studies HTTP/1.1\r\nhost: hub\r\nauthorization: Bearer {}\r\ncontent-type: application/json\r\ncontent-length: {size}\r\nconnection: close\r\n\r\n", hub.coordinator).unwrap();
+    // The hub hangs up long before all of it is sent.
+    assert!((0..size >> 16).any(|_| stream.write_all(&[b' '; 1 << 16]).is_err()));
+    assert_eq!(hub.files(), (0, 0));
+}
+
+#[test]
+fn slow_clients_are_let_go() {
+    let hub = Hub::start_with(Options {
+        client_timeout: NonZeroU32::new(1),
+        requests_per_minute: Some(0),
+        ..Options::default()
+    });
+    let members = hub.create(&sealed(STUDY), false);
+    let north = &members[0];
+    assert_eq!(north.accept(&hub).status, 201);
+    let upload = format!(
+        "PUT {} HTTP/1.1\r\nhost: hub\r\nauthorization: Bearer {}\r\ncontent-length: 1000\r\n\r\nsome bytes",
+        north.path(&format!("release?sha256={}&offset=0&size=1000", "0".repeat(64))),
+        north.token,
+    );
+    let head = "GET /api/v1/studies HTTP/1.1\r\nhost: hub\r\n".to_owned();
+    let post = "POST /api/v1/plan HTTP/1.1\r\nhost: hub\r\ncontent-length: 1000\r\n\r\nformat".to_owned();
+    for request in [head, post, upload] {
+        let mut stream = TcpStream::connect(hub.address()).unwrap();
+        stream.write_all(request.as_bytes()).unwrap();
+        // Nothing more is sent. The hub answers or not, but it hangs up.
+        let mut answer = Vec::new();
+        let _ = stream.read_to_end(&mut answer);
+        assert!(!answer.starts_with(b"HTTP/1.1 2"), "{}", String::from_utf8_lossy(&answer));
+    }
+    assert_eq!(hub.get("/healthz").status, 200);
+}
+
+#[test]
+fn strange_paths_lead_nowhere() {
+    let hub = Hub::start();
+    let members = hub.finished(&sealed(STUDY));
+    let id = members[0].study.id().to_owned();
+    let before = hub.files();
+    for path in [
+        "/api/v1/studies/..%2F..%2Fhub.sqlite".to_owned(),
+        "/api/v1/studies/%00".to_owned(),
+        "/api/v1/studies/%ff".to_owned(),
+        format!("/api/v1/studies/{}/dataset", id.to_uppercase()),
+        format!("/api/v1/studies/{id}/parties/..%2F..%2F..%2Fhub.sqlite/release"),
+        format!("/api/v1/studies/{id}/parties/north%00/release"),
+        format!("/api/v1/studies/{id}/parties/%2e%2e/release"),
+        format!("/api/v1/studies/{id}/../../../hub.sqlite"),
+        format!("/objects/{id}"),
+        "/hub.sqlite".to_owned(),
+        "//etc/passwd".to_owned(),
+        "/assets/..%2F..%2Fhub.sqlite".to_owned(),
+    ] {
+        let mut stream = TcpStream::connect(hub.address()).unwrap();
+        write!(stream, "GET {path} HTTP/1.1\r\nhost: hub\r\nconnection: close\r\n\r\n").unwrap();
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).unwrap();
+        let answer = String::from_utf8_lossy(&answer);
+        let status: u16 = answer[9..12].parse().unwrap();
+        assert!(status == 404 || status == 400, "{path}: {answer}");
+        assert!(!answer.contains("SQLite"), "{path}");
+    }
+    assert_eq!(hub.files(), before);
+}
+
+#[test]
+fn a_client_that_asks_too_often_waits() {
+    let hub = Hub::start_with(Options { requests_per_minute: Some(5), ..Options::default() });
+    for _ in 0..5 {
+        assert_eq!(hub.get("/api/v1/studies").status, 200);
+    }
+    let refused = hub.get("/api/v1/studies");
+    refused.refusal(429);
+    assert!(refused.header("retry-after").parse::<u64>().unwrap() >= 1);
+}
+
+#[test]
+fn every_answer_tells_browsers_to_be_careful() {
+    let hub = Hub::start();
+    for path in ["/healthz", "/api/v1/studies", "/api/v1/nothing", "/openapi.json", "/", "/nothing"] {
+        let answer = hub.get(path);
+        assert_eq!(answer.header("x-content-type-options"), "nosniff", "{path}");
+        assert_eq!(answer.header("referrer-policy"), "no-referrer", "{path}");
+        assert!(answer.header("content-security-policy").contains("default-src 'none'"), "{path}");
+        assert!(answer.header("content-security-policy").contains("frame-ancestors 'none'"), "{path}");
+    }
+    hub.get("/api/v1/nothing").refusal(404);
+    hub.put("/api/v1/studies", "token", b"").refusal(405);
+}
+
+#[test]
+fn fits_are_those_of_the_library() {
+    let hub = Hub::start();
+    let members = hub.finished(&sealed(STUDY));
+    let at = format!("/api/v1/studies/{}", members[0].study.id());
+    let file = hub.folder.path().join("dataset.parquet");
+    std::fs::write(&file, hub.get(&format!("{at}/dataset")).body).unwrap();
+    let dataset = PublicDataset::read(&file).unwrap();
+    for features in [vec!["age"], vec!["smoker"], vec!["age", "smoker"]] {
+        let regression = potluck_release::fit::Regression {
+            label: "pressure".to_owned(),
+            features: Some(features.iter().map(|&feature| feature.to_owned()).collect()),
+            learner: potluck_release::model::Learner::Posterior,
+            ridge: potluck_core::learn::Ridge::new(potluck_release::fit::DEFAULT_RIDGE).unwrap(),
+            level: potluck_core::learn::Level::new(0.9).unwrap(),
+        };
+        let model = potluck_release::fit::fit(&dataset, &regression).unwrap();
+        let query: String = features.iter().map(|feature| format!("&feature={feature}")).collect();
+        let answer = hub.get(&format!("{at}/fit?label=pressure&level=0.9{query}"));
+        assert_eq!(answer.text(), model.to_json());
+    }
+    for bad in [
+        "",
+        "label=",
+        "label=nobody",
+        "label=age&feature=nobody",
+        "label=age&feature=age",
+        "label=age&learner=magic",
+        "label=age&level=2",
+        "label=age&level=x",
+    ] {
+        hub.get(&format!("{at}/fit?{bad}")).refusal(422);
+    }
+}
+
+#[test]
+fn a_backup_holds_everything() {
+    let hub = Hub::start();
+    let members = hub.finished(&sealed(STUDY));
+    let id = members[0].study.id();
+    let copy = hub.folder.path().join("copy");
+    Store::open(&hub.data()).unwrap().back_up(&copy).unwrap();
+    let (first, second) = (Store::open(&hub.data()).unwrap(), Store::open(&copy).unwrap());
+    assert_eq!(first.event_lines(id, 0, 100).unwrap(), second.event_lines(id, 0, 100).unwrap());
+    let record = second.study(id).unwrap().unwrap();
+    let dataset = record.dataset.clone().unwrap();
+    PublicDataset::read(&second.object(&dataset.file.sha256)).unwrap();
+    for party in &record.parties {
+        assert!(second.object(&party.release.as_ref().unwrap().sha256).exists());
+    }
+}
