@@ -289,6 +289,10 @@ impl StudyForm {
                 };
                 Problem { field, message }
             }
+            Error::BaseMissing { .. } => Problem {
+                field: Some("extends".to_owned()),
+                message: "This hub does not have that study; choose another.".to_owned(),
+            },
             Error::Budget(_) => {
                 Problem { field: Some("epsilon".to_owned()), message: sentence(&error.to_string()) }
             }

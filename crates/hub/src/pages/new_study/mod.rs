@@ -13,7 +13,7 @@ use maud::html;
 use potluck_core::mixing::MixingKey;
 use potluck_release::exchange::{API, StudySummary};
 use potluck_release::plan::Plan;
-use potluck_release::{Draft, Error as ReleaseError, Study};
+use potluck_release::{Draft, Error as ReleaseError, Extension, Study};
 use potluck_report::words::name;
 use sha2::{Digest, Sha256};
 
@@ -111,9 +111,14 @@ fn show(
     Page { title: "New study", visitor, place: Place::New, body }.answer(status)
 }
 
-/// The study that the form describes, sealed with this key, and its text.
+/// The study that the form describes, sealed with this key, or with that of the study that it extends; and its text.
 fn seal(text: &str, base: Option<&StudyRecord>, key: MixingKey) -> Result<(Study, String), ReleaseError> {
-    let _ = base;
+    if let Some(base) = base {
+        let extension = Extension::parse(text, &base.study)?;
+        let study = extension.seal()?;
+        let sealed = extension.sealed_text(&study);
+        return Ok((study, sealed));
+    }
     let draft = Draft::parse(text)?;
     let study = draft.seal(key)?;
     let sealed = draft.sealed_text(&study);
