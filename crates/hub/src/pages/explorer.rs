@@ -218,7 +218,7 @@ fn more(choice: &Choice) -> Markup {
                         option value=(learner.name()) selected[choice.learner == learner.name()] { (learner.name()) }
                     }
                 }
-                p #learner-hint .aside { "posterior suits every purpose; the others are the paper’s, for comparison." }
+                p #learner-hint .aside { "posterior suits every purpose; the others are simpler, for comparison." }
             }
             div .field {
                 label for="level" { "Level of the intervals" }
@@ -251,7 +251,7 @@ fn not_yet(record: &StudyRecord) -> Markup {
             h2 { "Nothing to explore yet" }
             p {
                 "The public dataset appears when "
-                @if record.early { "two parties have released" } @else { "every party has released" }
+                @if record.early { "the first party has released" } @else { "every party has released" }
                 ". So far " (record.released()) " of " (record.parties.len()) " have. Come back, or watch the study’s log."
             }
             p { a .button href={ "/studies/" (record.study.id()) } { "To the study" } }

@@ -101,11 +101,14 @@ const explore = (form) => {
 
 // The form of a new study: the plan while typing, and lines that come and go without losing one's place.
 const design = (form) => {
+  // Its buttons are named "action", so the property of that name is not the address.
+  const address = form.getAttribute("action");
   let latest = 0;
   const send = (action) => {
     const body = new URLSearchParams(new FormData(form));
     body.set("action", action);
-    return fetch(form.action, { method: "POST", body });
+    body.set("live", "on");
+    return fetch(address, { method: "POST", body });
   };
   const plan = async () => {
     const turn = ++latest;
@@ -140,7 +143,7 @@ const design = (form) => {
       const button = document.createElement("input");
       Object.assign(button, { type: "hidden", name: "action", value: action });
       form.append(button);
-      form.submit();
+      HTMLFormElement.prototype.submit.call(form);
     }
   });
 };

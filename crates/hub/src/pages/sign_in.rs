@@ -42,6 +42,8 @@ fn token_form(next: Option<&str>) -> Markup {
     html! {
         form .card method="post" action="/sign-in" {
             @if let Some(next) = next { input type="hidden" name="next" value=(next); }
+            // Password managers keep a secret under a name.
+            input type="text" name="name" value="coordinator" autocomplete="username" hidden;
             div .field {
                 label for="token" { "Token" }
                 input #token type="password" name="token" required autocomplete="current-password" spellcheck="false" autofocus;

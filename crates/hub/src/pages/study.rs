@@ -274,7 +274,7 @@ fn downloads(record: &StudyRecord) -> Markup {
             @if let Some(dataset) = &record.dataset {
                 p { "The public dataset holds the releases of " (words::names(&dataset.parties)) ". It is ordinary Parquet, which pandas, polars, DuckDB and R read without potluck." }
             } @else {
-                p { "The public dataset is not here yet; it appears when " @if record.early { "two parties have" } @else { "all parties have" } " released." }
+                p { "The public dataset is not here yet; it appears when " @if record.early { "the first party has" } @else { "all parties have" } " released." }
             }
             (scrolling("Downloads", &table))
         }

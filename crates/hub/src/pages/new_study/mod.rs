@@ -89,7 +89,8 @@ pub(super) async fn submit(
         _ => {
             let (text, base) = (form.clone(), base.clone());
             let planned = app.blocking(move |_| plan(&text, base.as_deref())).await;
-            let told = action == Action::Plan;
+            // A live plan lists what is missing; whoever presses the button sees it at the fields.
+            let told = action == Action::Plan && fields.get("live").is_none();
             let advice = match planned {
                 Ok(plan) => Advice { plan: Some(plan), focus, told, ..Advice::default() },
                 Err(problems) => Advice { problems, focus, told, ..Advice::default() },

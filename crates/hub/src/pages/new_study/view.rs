@@ -94,12 +94,24 @@ fn problem_list(advice: &Advice) -> Markup {
             @for problem in &advice.problems {
                 li {
                     @match &problem.field {
-                        Some(field) => a href={ "#" (field) } { (problem.message) },
+                        Some(field) => a href={ "#" (field) } { (place(field)) (problem.message) },
                         None => (problem.message),
                     }
                 }
             }
         }
+    }
+}
+
+/// Whose field it is, where several have the same name.
+fn place(field: &str) -> String {
+    let number = |text: &str| text.parse::<usize>().map_or(0, |at| at + 1);
+    match field.split('-').collect::<Vec<_>>().as_slice() {
+        ["party", party, "column", column, _] => {
+            format!("Party {}, column {}: ", number(party), number(column))
+        }
+        ["party", party, _] => format!("Party {}: ", number(party)),
+        _ => String::new(),
     }
 }
 
@@ -109,6 +121,7 @@ fn plan_panel(advice: &Advice) -> Markup {
         @match &advice.plan {
             Some(plan) => (panel(plan)),
             None if advice.problems.is_empty() => p .aside { "Fill in the study to see what it would promise." },
+            None if advice.told => p .aside { "Correct the fields that are marked to see what the study would promise." },
             None => {
                 p { "To see the plan, some things are still to be said:" }
                 (problem_list(advice))
