@@ -7,8 +7,9 @@ use std::process::{Command, ExitCode};
 use std::time::Instant;
 
 const HELP: &str = "\
-cargo xtask test    format, lints, unit, property, doc, end-to-end and Python tests
-cargo xtask docs    build the API documentation
+cargo xtask test           format, lints, unit, property, doc, end-to-end, Python and browser tests
+cargo xtask docs           build the API documentation
+cargo xtask screenshots    take the pictures of the hub's pages that the README shows
 
 Tests that need the public tables of docs/TUTORIAL.md look for them in the folder named by POTLUCK_DATA,
 and say so when they skip.";
@@ -23,6 +24,7 @@ fn main() -> ExitCode {
             ("python", python),
         ],
         Some("docs") => &[("documentation", documentation)],
+        Some("screenshots") => &[("build", build), ("screenshots", screenshots)],
         _ => {
             eprintln!("{HELP}");
             return ExitCode::from(2);
@@ -101,8 +103,23 @@ fn documentation() -> Result<(), String> {
     call("cargo", &arguments, &[("RUSTDOCFLAGS", "-D warnings")])
 }
 
-/// Python tests run the real binary beside other people's software, in a virtual environment under target/.
+fn build() -> Result<(), String> {
+    cargo(&["build", "--workspace", "--locked", "--profile", "ci"])
+}
+
+/// Python tests run the real binary beside other people's software.
 fn python() -> Result<(), String> {
+    in_python(&["-m", "pytest", "--quiet", "tests/python"])
+}
+
+/// Pictures of a hub with the demo's study.
+fn screenshots() -> Result<(), String> {
+    in_python(&["tests/python/screenshots.py", "docs/images"])
+}
+
+/// Runs Python with what its programs here need, in a virtual environment under target/.
+fn in_python(arguments: &[&str]) -> Result<(), String> {
+    chromium()?;
     let target = target();
     let environment = target.join("venv");
     let python = environment.join("bin/python");
@@ -119,7 +136,21 @@ fn python() -> Result<(), String> {
     )?;
     let binary = target.join("ci/potluck");
     let binary = binary.to_string_lossy();
-    call(&python, &["-m", "pytest", "--quiet", "tests/python"], &[("POTLUCK", &binary)])
+    call(&python, arguments, &[("POTLUCK", &binary)])
+}
+
+/// The browser that tests drive: Debian's, installed if we may.
+fn chromium() -> Result<(), String> {
+    if Path::new("/usr/bin/chromium").exists() {
+        return Ok(());
+    }
+    const INSTALL: [&str; 4] = ["install", "--yes", "--no-install-recommends", "chromium"];
+    let is_root = Command::new("id").arg("-u").output().is_ok_and(|output| output.stdout.trim_ascii() == b"0");
+    if !is_root {
+        return Err(format!("the browser tests need Chromium: run `sudo apt-get {}`", INSTALL.join(" ")));
+    }
+    call("apt-get", &["update", "--quiet"], &[])?;
+    call("apt-get", &INSTALL, &[("DEBIAN_FRONTEND", "noninteractive")])
 }
 
 fn target() -> PathBuf {

@@ -2,13 +2,22 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
+use moka::sync::Cache;
 use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
 use tokio::task::spawn_blocking;
 
 use crate::fits::Fits;
 use crate::metrics::Metrics;
+use crate::pages::{Created, Rendered};
 use crate::{Config, Error, Store};
+
+/// Rendered pages of studies kept in memory.
+const PAGES: u64 = 500;
+/// Forms that are remembered, and how long.
+const FORMS: u64 = 1_000;
+const FORMS_KEPT: Duration = Duration::from_secs(24 * 3600);
 
 /// The running hub.
 pub(crate) struct App {
@@ -16,6 +25,10 @@ pub(crate) struct App {
     pub(crate) store: Store,
     pub(crate) fits: Fits,
     pub(crate) metrics: Metrics,
+    /// Pages of studies as they were last rendered, by study.
+    pub(crate) rendered: Cache<String, Arc<Rendered>>,
+    /// What came of forms that create studies, so that sending one twice creates one study.
+    pub(crate) created: Cache<Created, String>,
     /// One upload of a party at a time.
     uploads: Mutex<HashMap<(String, String), Arc<AsyncMutex<()>>>>,
 }
@@ -31,6 +44,8 @@ impl App {
             store,
             fits: Fits::new(),
             metrics: Metrics::default(),
+            rendered: Cache::new(PAGES),
+            created: Cache::builder().max_capacity(FORMS).time_to_live(FORMS_KEPT).build(),
             uploads: Mutex::default(),
         }))
     }

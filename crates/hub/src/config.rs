@@ -128,6 +128,13 @@ impl Config {
         })
     }
 
+    /// What browsers call the site that the public address belongs to: scheme, host and port.
+    pub(crate) fn origin(&self) -> Option<String> {
+        let (scheme, rest) = self.public_url.as_ref()?.split_once("://")?;
+        let host = rest.split(['/', '?', '#']).next()?;
+        Some(format!("{scheme}://{host}"))
+    }
+
     /// Whether browsers reach the hub by HTTPS.
     pub(crate) fn is_https(&self) -> bool {
         self.tls.is_some() || self.public_url.as_ref().is_some_and(|url| url.starts_with("https://"))

@@ -60,15 +60,16 @@ impl Hash for Key {
 
 /// A regression and the dataset it comes from.
 pub(crate) struct Fitted {
+    pub(crate) request: FitRequest,
     pub(crate) model: Model,
-    pub(crate) dataset: Arc<PublicDataset>,
-    article: OnceLock<String>,
+    dataset: Arc<PublicDataset>,
+    findings: OnceLock<String>,
 }
 
 impl Fitted {
-    /// The report on it, as an HTML fragment.
-    pub(crate) fn article(&self) -> &str {
-        self.article.get_or_init(|| potluck_report::article(&self.model, &self.dataset))
+    /// What it found, as an HTML fragment; rendered when it is first asked for.
+    pub(crate) fn findings(&self) -> &str {
+        self.findings.get_or_init(|| potluck_report::findings(&self.model, &self.dataset))
     }
 }
 
@@ -115,7 +116,7 @@ pub(crate) async fn fitted(
     if let Some(fitted) = app.fits.fits.get(&key) {
         return Ok(fitted);
     }
-    let regression = regression(request)?;
+    let regression = regression(request.clone())?;
     let _permit = app.fits.permits.acquire().await.map_err(|_| Error::damaged("the hub is stopping"))?;
     app.blocking(move |app| {
         if let Some(fitted) = app.fits.fits.get(&key) {
@@ -123,7 +124,7 @@ pub(crate) async fn fitted(
         }
         let dataset = app.fits.dataset(&app.store.object(&sha256), &sha256)?;
         let model = fit(&dataset, &regression).map_err(|error| Refusal::Unacceptable(error.to_string()))?;
-        let fitted = Arc::new(Fitted { model, dataset, article: OnceLock::new() });
+        let fitted = Arc::new(Fitted { request, model, dataset, findings: OnceLock::new() });
         app.fits.fits.insert(key, Arc::clone(&fitted));
         app.metrics.fits.inc();
         Ok(fitted)

@@ -133,20 +133,18 @@ fn router(app: &Shared) -> Router {
             Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "the hub failed; its log says why")
                 .into_response()
         }))
+        .layer(from_fn_with_state(Arc::clone(app), pages::as_pages))
         .layer(map_response(secure))
         .layer(from_fn_with_state(Arc::clone(app), record))
 }
 
-async fn not_found(uri: Uri, State(()): State<()>) -> Response {
-    if uri.path().starts_with("/api/") {
-        Problem::new(
-            StatusCode::NOT_FOUND,
-            "there is nothing at this address; /openapi.json lists what there is",
-        )
-        .into_response()
+async fn not_found(uri: Uri) -> Problem {
+    let detail = if uri.path().starts_with("/api/") {
+        "there is nothing at this address; /openapi.json lists what there is"
     } else {
-        pages::not_found()
-    }
+        "this hub has no page at this address"
+    };
+    Problem::new(StatusCode::NOT_FOUND, detail)
 }
 
 async fn method_not_allowed() -> Problem {

@@ -23,17 +23,60 @@ pub fn article(model: &Model, dataset: &PublicDataset) -> String {
     markup(model, dataset).into_string()
 }
 
+/// What the fit found, for a page that has a heading of its own and says elsewhere what was released and promised: the
+/// answer, what limits it and what the uncertainty is made of, as an HTML fragment under headings of level 2 and 3.
+pub fn findings(model: &Model, dataset: &PublicDataset) -> String {
+    let level = Level(2);
+    let markup = html! {
+        article .potluck-report .potluck-findings {
+            (head(model, dataset, level))
+            (warnings(model, dataset))
+            section { (answer(model, level.below())) }
+            section { (coefficients(model, level.below())) }
+            section { (limits(model, dataset, level.below())) }
+            section { (uncertainty(model, level.below())) }
+            section { (diagnostics(model, level.below())) }
+        }
+    };
+    markup.into_string()
+}
+
+/// How deep a heading stands in the page.
+#[derive(Clone, Copy)]
+struct Level(u8);
+
+impl Level {
+    fn below(self) -> Self {
+        Self(self.0 + 1)
+    }
+
+    fn heading(self, words: &Markup) -> Markup {
+        html! {
+            @match self.0 {
+                1 => h1 { (words) },
+                2 => h2 { (words) },
+                _ => h3 { (words) },
+            }
+        }
+    }
+
+    fn titled(self, words: &str) -> Markup {
+        self.heading(&html! { (words) })
+    }
+}
+
 pub(crate) fn markup(model: &Model, dataset: &PublicDataset) -> Markup {
+    let level = Level(1);
     html! {
         article .potluck-report {
-            (head(model, dataset))
+            (head(model, dataset, level))
             (warnings(model, dataset))
-            section { (answer(model)) }
-            section { (coefficients(model)) }
-            section { (limits(model, dataset)) }
-            section { (uncertainty(model)) }
+            section { (answer(model, level.below())) }
+            section { (coefficients(model, level.below())) }
+            section { (limits(model, dataset, level.below())) }
+            section { (uncertainty(model, level.below())) }
             section { (privacy(dataset)) }
-            section { (diagnostics(model)) }
+            section { (diagnostics(model, level.below())) }
             section { (parties(dataset)) }
             section { (columns(model, dataset)) }
             section { (provenance(model, dataset)) }
@@ -41,7 +84,7 @@ pub(crate) fn markup(model: &Model, dataset: &PublicDataset) -> Markup {
     }
 }
 
-fn head(model: &Model, dataset: &PublicDataset) -> Markup {
+fn head(model: &Model, dataset: &PublicDataset, level: Level) -> Markup {
     let study = dataset.study();
     let parties = dataset.parties().count();
     let guarantee = |guarantee: &Guarantee| {
@@ -59,7 +102,7 @@ fn head(model: &Model, dataset: &PublicDataset) -> Markup {
     html! {
         header {
             p .study { "Study " (name(&model.study)) }
-            h1 { "Regression of " (name(&model.label.name())) }
+            (level.heading(&html! { "Regression of " (name(&model.label.name())) }))
             p .lead { (words::headline(model)) }
             dl .facts {
                 (fact("People", html! { (numbers::count(model.diagnostics.rows)) }))
@@ -102,10 +145,10 @@ fn warnings(model: &Model, dataset: &PublicDataset) -> Markup {
     }
 }
 
-fn answer(model: &Model) -> Markup {
+fn answer(model: &Model, heading: Level) -> Markup {
     let level = numbers::level(model.level);
     html! {
-        h2 { "The answer" }
+        (heading.titled("The answer"))
         figure {
             (PreEscaped(coefficient_plot_in(model, Layout::Wide)))
             (PreEscaped(coefficient_plot_in(model, Layout::Narrow)))
@@ -119,7 +162,7 @@ fn answer(model: &Model) -> Markup {
     }
 }
 
-fn coefficients(model: &Model) -> Markup {
+fn coefficients(model: &Model, heading: Level) -> Markup {
     let level = numbers::level(model.level);
     let interval = format!("{level} interval");
     let with_parts = has_parts(model);
@@ -154,7 +197,7 @@ fn coefficients(model: &Model) -> Markup {
         cells(html! { (what) }, &unit, &model.intercept, model.prediction_intercept, html! { "—" });
     rows.push(("intercept", intercept));
     html! {
-        h2 { "Coefficients" }
+        (heading.titled("Coefficients"))
         (Table {
             caption: "Coefficients in original units",
             columns: &[
@@ -186,9 +229,9 @@ fn has_parts(model: &Model) -> bool {
     model.coefficients.iter().all(|one| one.parts.is_some())
 }
 
-fn limits(model: &Model, dataset: &PublicDataset) -> Markup {
+fn limits(model: &Model, dataset: &PublicDataset, heading: Level) -> Markup {
     html! {
-        h2 { "What limits it" }
+        (heading.titled("What limits it"))
         dl .points {
             @for point in crate::limits(model, Some(dataset)) {
                 div { dt { (point.title()) } dd { (point.markup()) } }
@@ -197,10 +240,10 @@ fn limits(model: &Model, dataset: &PublicDataset) -> Markup {
     }
 }
 
-fn uncertainty(model: &Model) -> Markup {
+fn uncertainty(model: &Model, heading: Level) -> Markup {
     if !has_parts(model) {
         return html! {
-            h2 { "Privacy noise in the features" }
+            (heading.titled("Privacy noise in the features"))
             figure {
                 (PreEscaped(noise_plot_in(model, Layout::Wide)))
                 (PreEscaped(noise_plot_in(model, Layout::Narrow)))
@@ -217,7 +260,7 @@ fn uncertainty(model: &Model) -> Markup {
         Some(("", cells))
     });
     html! {
-        h2 { "What the uncertainty is made of" }
+        (heading.titled("What the uncertainty is made of"))
         figure {
             (PreEscaped(parts_plot_in(model, Layout::Wide)))
             (PreEscaped(parts_plot_in(model, Layout::Narrow)))
@@ -251,7 +294,7 @@ fn privacy(dataset: &PublicDataset) -> Markup {
     }
 }
 
-fn diagnostics(model: &Model) -> Markup {
+fn diagnostics(model: &Model, heading: Level) -> Markup {
     let facts = &model.diagnostics;
     let row = |what: &str, value: Markup, meaning: Markup| ("", vec![html! { (what) }, value, meaning]);
     let mut rows = vec![
@@ -309,7 +352,7 @@ fn diagnostics(model: &Model) -> Markup {
         },
     ));
     html! {
-        h2 { "Diagnostics" }
+        (heading.titled("Diagnostics"))
         (Table {
             caption: "Diagnostics of the fit",
             columns: &[("Quantity", false), ("Value", true), ("Meaning", false)],

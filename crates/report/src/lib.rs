@@ -2,7 +2,7 @@
 //!
 //! [`page()`] makes one HTML file that stands alone: no script, no external resource, and a content security
 //! policy that forbids both. Its parts are fragments that a server can put into pages of its own: [`article()`]
-//! is the whole report without the document around it, [`coefficient_plot`], [`parts_plot`] and [`noise_plot`]
+//! is the whole report without the document around it, [`findings()`] the part that belongs to the fit, [`coefficient_plot`], [`parts_plot`] and [`noise_plot`]
 //! are SVG, [`limits()`] says what limits accuracy, on a terminal too, and [`privacy_statement`] says in words and
 //! numbers what the releases promise. Fragments take their colours from [`STYLESHEET`]; charts also look right
 //! without it.
@@ -13,17 +13,18 @@
 mod article;
 mod chart;
 mod limits;
-mod numbers;
+pub mod numbers;
 mod page;
 mod preview;
 mod privacy;
 mod table;
-mod words;
+pub mod words;
 
-pub use article::article;
+pub use article::{article, findings};
 pub use chart::Layout;
 pub use chart::coefficients::{coefficient_plot, coefficient_plot_in};
 pub use chart::noise::{noise_plot, noise_plot_in};
+pub use chart::noticed::{Noticed, noticed_plot_in};
 pub use chart::parts::{parts_plot, parts_plot_in};
 pub use limits::{Point, limits};
 pub use page::{STYLESHEET, page};

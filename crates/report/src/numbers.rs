@@ -53,7 +53,7 @@ impl Rounding {
 }
 
 /// A number with this many significant digits at most, without trailing zeros.
-pub(crate) fn significant(value: f64, digits: usize) -> String {
+pub fn significant(value: f64, digits: usize) -> String {
     let Some(size) = exponent(value) else {
         return if value.is_finite() { "0".to_owned() } else { not_finite(value) };
     };
@@ -67,17 +67,17 @@ pub(crate) fn significant(value: f64, digits: usize) -> String {
 }
 
 /// Six significant digits, rounded up: for numbers that must not be understated.
-pub(crate) fn rounded_up(value: f64) -> String {
+pub fn rounded_up(value: f64) -> String {
     significant(potluck_release::statement::rounded_up(value), 6)
 }
 
 /// A count with its thousands apart.
-pub(crate) fn count(value: u64) -> String {
+pub fn count(value: u64) -> String {
     group(&value.to_string())
 }
 
 /// A share of one in percent.
-pub(crate) fn percent(share: f64) -> String {
+pub fn percent(share: f64) -> String {
     match share * 100.0 {
         percent if percent.is_nan() => "unknown".to_owned(),
         percent if percent > 100.0 => "over 100%".to_owned(),
@@ -93,7 +93,7 @@ pub(crate) fn share(value: f64, decimals: usize) -> String {
 }
 
 /// A confidence level in percent, with every digit it has.
-pub(crate) fn level(level: f64) -> String {
+pub fn level(level: f64) -> String {
     format!("{}%", significant(level * 100.0, 10))
 }
 

@@ -46,7 +46,7 @@ pub(crate) fn label_unit(model: &Model) -> String {
 }
 
 /// A name that somebody chose: its direction of writing stays its own.
-pub(crate) fn name(name: &str) -> Markup {
+pub fn name(name: &str) -> Markup {
     html! { bdi { (name) } }
 }
 
@@ -71,7 +71,7 @@ pub(crate) fn named(all: &[String]) -> Vec<(String, Option<&str>)> {
 }
 
 /// Names in a sentence, as markup.
-pub(crate) fn names(all: &[String]) -> Markup {
+pub fn names(all: &[String]) -> Markup {
     html! {
         @for (before, one) in named(all) {
             (before)
@@ -126,7 +126,7 @@ pub(crate) fn exactly(value: f64, shown: &str) -> Markup {
 }
 
 /// How a learner works.
-pub(crate) fn learner(learner: Learner) -> &'static str {
+pub fn learner(learner: Learner) -> &'static str {
     match learner {
         Learner::Ols => "least squares on the released rows",
         Learner::Debiased => "least squares with the known noise variance subtracted",
@@ -137,7 +137,7 @@ pub(crate) fn learner(learner: Learner) -> &'static str {
 }
 
 /// How parties release.
-pub(crate) fn method(definition: &Definition) -> &'static str {
+pub fn method(definition: &Definition) -> &'static str {
     match definition.method() {
         Method::Calibrated => {
             "columns standardised privately, local moments, then random mixing of people, each with Gaussian noise (calibrated)"
@@ -148,7 +148,7 @@ pub(crate) fn method(definition: &Definition) -> &'static str {
 }
 
 /// What identifies a person.
-pub(crate) fn id_kind(definition: &Definition) -> &'static str {
+pub fn id_kind(definition: &Definition) -> &'static str {
     match definition.id_kind() {
         IdKind::Integer => "whole numbers",
         IdKind::Text => "text",
@@ -171,11 +171,7 @@ pub(crate) fn capital(words: &str) -> String {
 /// The commands that check the dataset and fit the model again.
 pub(crate) fn commands(model: &Model) -> String {
     let features: Vec<String> = model.coefficients.iter().map(|one| one.term.name()).collect();
-    let features = if features.iter().any(|name| name.contains(',') || name.trim() != name) {
-        features.iter().map(|name| format!("--feature {}", quoted(name))).collect::<Vec<_>>().join(" ")
-    } else {
-        format!("--features {}", quoted(&features.join(",")))
-    };
+    let features = feature_arguments(&features);
     // The defaults of `potluck fit` may change; what a report says must not.
     format!(
         "potluck verify dataset.parquet\npotluck fit dataset.parquet --label {} {features} --learner {} --ridge {:?} --level {:?} --report report.html",
@@ -186,8 +182,17 @@ pub(crate) fn commands(model: &Model) -> String {
     )
 }
 
+/// Features as `potluck fit` takes them on a command line.
+pub fn feature_arguments(features: &[String]) -> String {
+    if features.iter().any(|name| name.contains(',') || name.trim() != name) {
+        features.iter().map(|name| format!("--feature {}", quoted(name))).collect::<Vec<_>>().join(" ")
+    } else {
+        format!("--features {}", quoted(&features.join(",")))
+    }
+}
+
 /// A word as a POSIX shell takes it.
-fn quoted(word: &str) -> String {
+pub fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "_-=.,:/@%+".contains(c);
     if !word.is_empty() && !word.starts_with('-') && word.chars().all(plain) {
         word.to_owned()

@@ -37,14 +37,6 @@ impl Problem {
         Self::new(StatusCode::UNAUTHORIZED, detail)
     }
 
-    pub(crate) fn status(&self) -> StatusCode {
-        self.status
-    }
-
-    pub(crate) fn detail(&self) -> &str {
-        &self.detail
-    }
-
     /// The hub failed: what happened goes to its log, not to whoever asked.
     fn failed(error: &Error) -> Self {
         tracing::error!(%error, "a request failed");
@@ -89,7 +81,9 @@ impl IntoResponse for Problem {
             detail: self.detail,
             received: self.received,
         };
-        let mut response = (self.status, Json(body)).into_response();
+        let mut response = (self.status, Json(&body)).into_response();
+        // Pages say the same in their own way.
+        response.extensions_mut().insert(body);
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
         if self.status == StatusCode::UNAUTHORIZED {

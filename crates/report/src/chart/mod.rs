@@ -7,6 +7,7 @@
 mod axis;
 pub(crate) mod coefficients;
 pub(crate) mod noise;
+pub(crate) mod noticed;
 pub(crate) mod parts;
 pub(crate) mod preview;
 mod text;
@@ -105,7 +106,8 @@ impl Geometry {
     /// For so many rows, the widest label of which takes `widest` pixels.
     fn for_rows(layout: Layout, rows: usize, widest: f64, title_lines: usize) -> Self {
         let (width, left, right) = match layout {
-            Layout::Wide => (800.0, (widest + GAP).clamp(100.0, 270.0), 788.0),
+            // A pixel more, so that rounding does not shorten the widest label.
+            Layout::Wide => (800.0, (widest + GAP + 1.0).clamp(100.0, 270.0), 788.0),
             Layout::Narrow => (360.0, 8.0, 352.0),
         };
         let row_height = match layout {

@@ -1,0 +1,328 @@
+//! The explorer: choose a label and features, see the regression.
+
+use std::sync::Arc;
+
+use axum::extract::{Path, RawQuery, State};
+use axum::http::StatusCode;
+use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
+use axum::response::{IntoResponse, Response};
+use maud::{Markup, html};
+use potluck_release::model::Learner;
+use potluck_release::study::{Column, Domain, Party};
+use potluck_report::words::{self, name};
+
+use super::layout::{Page, Place};
+use super::parts::{alarm, copy_button, rendered, snippet, trail};
+use super::visitor::Visitor;
+use crate::api::parse_fit;
+use crate::api::problem::Problem;
+use crate::app::Shared;
+use crate::fits::{FitRequest, Fitted, fitted};
+use crate::store::{Refusal, StudyRecord};
+
+const LEARNERS: [Learner; 3] = [Learner::Posterior, Learner::Debiased, Learner::Ols];
+const LEVEL: f64 = 0.95;
+
+/// The explorer of a study.
+pub(super) async fn page(
+    State(app): State<Shared>,
+    visitor: Visitor,
+    Path(id): Path<String>,
+    RawQuery(query): RawQuery,
+) -> Result<Response, Problem> {
+    let record = find(&app, &id).await?;
+    let study_name = record.study.definition().name().to_owned();
+    let title = format!("Explore {study_name}");
+    let address = format!("/studies/{id}");
+    let head = html! {
+        (trail(&[("/studies", "Studies"), (&address, &study_name)]))
+        h1 { "Explore " (name(&study_name)) }
+    };
+    let page = |body: Markup, status| {
+        Page { title: &title, visitor: &visitor, place: Place::Elsewhere, body }.answer(status)
+    };
+    if record.dataset.is_none() {
+        return Ok(page(html! { (head) (not_yet(&record)) }, StatusCode::OK));
+    }
+    let query = query.unwrap_or_default();
+    let choice = Choice::read(&query);
+    let (status, result) = if choice.label.is_empty() {
+        (StatusCode::OK, invitation(&record))
+    } else {
+        match fit(&app, &record, &query).await {
+            Ok(fitted) => {
+                let html = app.blocking({
+                    let fitted = Arc::clone(&fitted);
+                    move |_| fitted.findings().to_owned()
+                });
+                (StatusCode::OK, findings(&visitor, &record, &query, &fitted, &html.await))
+            }
+            Err(Refusal::Unacceptable(detail)) => {
+                (StatusCode::UNPROCESSABLE_ENTITY, alarm("This regression cannot be fitted.", &detail))
+            }
+            Err(other) => return Err(other.into()),
+        }
+    };
+    let body = html! {
+        (head)
+        div .explorer {
+            (form(&record, &choice))
+            div #result .result { (result) }
+        }
+    };
+    Ok(page(body, status))
+}
+
+/// The model as a file.
+pub(super) async fn model(
+    State(app): State<Shared>,
+    Path(id): Path<String>,
+    RawQuery(query): RawQuery,
+) -> Result<Response, Problem> {
+    let record = find(&app, &id).await?;
+    let fitted = fit(&app, &record, &query.unwrap_or_default()).await?;
+    let headers =
+        [(CONTENT_TYPE, "application/json"), (CONTENT_DISPOSITION, "attachment; filename=\"model.json\"")];
+    Ok((headers, fitted.model.to_json()).into_response())
+}
+
+async fn find(app: &Shared, id: &str) -> Result<Arc<StudyRecord>, Problem> {
+    let id = id.to_owned();
+    Ok(app.blocking(move |app| app.store.study(&id)).await?.ok_or_else(Refusal::no_study)?)
+}
+
+async fn fit(app: &Shared, record: &StudyRecord, query: &str) -> Result<Arc<Fitted>, Refusal> {
+    fitted(app, record, parse_fit(query)?).await
+}
+
+/// What was chosen, as it was sent: the form keeps it even where it makes no sense.
+struct Choice {
+    label: String,
+    features: Vec<String>,
+    learner: String,
+    level: String,
+}
+
+impl Choice {
+    fn read(query: &str) -> Self {
+        let mut choice = Self {
+            label: String::new(),
+            features: Vec::new(),
+            learner: Learner::Posterior.name().to_owned(),
+            level: LEVEL.to_string(),
+        };
+        for (name, value) in form_urlencoded::parse(query.as_bytes()) {
+            match &*name {
+                "label" => choice.label = value.into_owned(),
+                "feature" => choice.features.push(value.into_owned()),
+                "learner" => choice.learner = value.into_owned(),
+                "level" => choice.level = value.into_owned(),
+                _ => {}
+            }
+        }
+        choice
+    }
+
+    /// Whether a column is a feature. Without any by name, all but the label's are.
+    fn has(&self, column: &Column) -> bool {
+        if self.features.is_empty() {
+            return !self.label.is_empty() && !is_of(&self.label, column);
+        }
+        self.features.iter().any(|feature| feature == column.name())
+    }
+}
+
+/// Whether a name stands for a column or one of its levels.
+fn is_of(name: &str, column: &Column) -> bool {
+    name == column.name() || column.encoded_names().iter().any(|encoded| encoded == name)
+}
+
+/// The parties whose columns are in the dataset.
+fn present(record: &StudyRecord) -> impl Iterator<Item = &Party> {
+    let names = record.dataset.iter().flat_map(|dataset| &dataset.parties);
+    names.filter_map(|party| record.study.definition().party(party).ok())
+}
+
+/// What can be explained: a number, one of two levels, or one level among several.
+fn labels(column: &Column) -> Vec<String> {
+    match column.domain() {
+        Domain::Categorical { levels, .. } if levels.len() > 2 => column.encoded_names(),
+        _ => vec![column.name().to_owned()],
+    }
+}
+
+fn form(record: &StudyRecord, choice: &Choice) -> Markup {
+    let known: Vec<String> = present(record).flat_map(Party::columns).flat_map(labels).collect();
+    let columns: Vec<&str> = present(record).flat_map(Party::columns).map(Column::name).collect();
+    let others: Vec<&String> =
+        choice.features.iter().filter(|feature| !columns.contains(&feature.as_str())).collect();
+    html! {
+        form #choose .card method="get" action={ "/studies/" (record.study.id()) "/explore" } data-live="result" {
+            h2 { "Choose" }
+            div .field {
+                label for="label" { "Explain" }
+                select #label name="label" required {
+                    @if choice.label.is_empty() { option value="" selected { "choose a column" } }
+                    @else if !known.contains(&choice.label) { option value=(choice.label) selected { (choice.label) } }
+                    @for party in present(record) {
+                        optgroup label=(party.name()) {
+                            @for label in party.columns().iter().flat_map(labels) {
+                                option value=(label) selected[label == choice.label] { (label) }
+                            }
+                        }
+                    }
+                }
+            }
+            fieldset .features {
+                legend { "with the help of" }
+                @for party in present(record) {
+                    fieldset {
+                        legend { (name(party.name())) }
+                        @for column in party.columns() {
+                            (checkbox(column.name(), column.unit(), choice.has(column)))
+                        }
+                    }
+                }
+                @if !others.is_empty() {
+                    fieldset { legend { "also chosen" } @for other in others { (checkbox(other, None, true)) } }
+                }
+                p .aside { "With none chosen, all other columns help." }
+            }
+            (more(choice))
+            button type="submit" { "Fit" }
+            p #status .aside role="status" {}
+        }
+    }
+}
+
+fn checkbox(column: &str, unit: Option<&str>, checked: bool) -> Markup {
+    html! {
+        label .check {
+            input type="checkbox" name="feature" value=(column) checked[checked];
+            span { (name(column)) @if let Some(unit) = unit { " " span .aside { (name(unit)) } } }
+        }
+    }
+}
+
+fn more(choice: &Choice) -> Markup {
+    let is_usual = choice.learner == Learner::Posterior.name() && choice.level == LEVEL.to_string();
+    let is_known = LEARNERS.iter().any(|learner| learner.name() == choice.learner);
+    html! {
+        details open[!is_usual] {
+            summary { "More" }
+            div .field {
+                label for="learner" { "Learner" }
+                select #learner name="learner" aria-describedby="learner-hint" {
+                    @if !is_known { option value=(choice.learner) selected { (choice.learner) } }
+                    @for learner in LEARNERS {
+                        option value=(learner.name()) selected[choice.learner == learner.name()] { (learner.name()) }
+                    }
+                }
+                p #learner-hint .aside { "posterior suits every purpose; the others are simpler, for comparison." }
+            }
+            div .field {
+                label for="level" { "Level of the intervals" }
+                input #level name="level" inputmode="decimal" value=(choice.level) aria-describedby="level-hint";
+                p #level-hint .aside { "Between 0 and 1, such as 0.95." }
+            }
+        }
+    }
+}
+
+/// What is shown before anything is chosen.
+fn invitation(record: &StudyRecord) -> Markup {
+    let address = format!("/studies/{}/explore", record.study.id());
+    html! {
+        div .card .empty {
+            h2 { "What would you like to explain?" }
+            p { "Choose a column, and those that may help to explain it. Every regression comes from the published columns alone: it costs nobody any more privacy, and you may fit as many as you like." }
+            ul .chips {
+                @for label in present(record).flat_map(Party::columns).flat_map(labels).take(12) {
+                    li { a .button .quiet href={ (address) "?" (encoded("label", &label)) } { "Explain " (name(&label)) } }
+                }
+            }
+        }
+    }
+}
+
+fn not_yet(record: &StudyRecord) -> Markup {
+    html! {
+        div .card .empty {
+            h2 { "Nothing to explore yet" }
+            p {
+                "The public dataset appears when "
+                @if record.early { "the first party has released" } @else { "every party has released" }
+                ". So far " (record.released()) " of " (record.parties.len()) " have. Come back, or watch the study’s log."
+            }
+            p { a .button href={ "/studies/" (record.study.id()) } { "To the study" } }
+        }
+    }
+}
+
+fn encoded(name: &str, value: &str) -> String {
+    form_urlencoded::Serializer::new(String::new()).append_pair(name, value).finish()
+}
+
+fn findings(visitor: &Visitor, record: &StudyRecord, query: &str, fitted: &Fitted, html: &str) -> Markup {
+    let id = record.study.id();
+    let permalink = format!("{}/studies/{id}/explore?{query}", visitor.address);
+    html! {
+        (rendered(html))
+        section .use {
+            h3 { "Use it" }
+            div .field {
+                label for="permalink" { "Address of this regression" }
+                div .copied {
+                    input #permalink type="text" readonly value=(permalink);
+                    (copy_button("the address", &permalink))
+                }
+            }
+            p { a .button .quiet href={ "/studies/" (id) "/model.json?" (query) } download="model.json" { "Download model.json" } }
+            h4 { "Python" }
+            (snippet("Python", &python(visitor, id, &fitted.request)))
+            h4 { "Command line" }
+            (snippet("Commands", &commands(visitor, id, &fitted.request)))
+            p .aside { "What the parties released and promised is on the " a href={ "/studies/" (id) } { "page of the study" } "." }
+        }
+    }
+}
+
+fn python(visitor: &Visitor, id: &str, request: &FitRequest) -> String {
+    let mut arguments = format!("dataset, label={}", quoted(&request.label));
+    if !request.features.is_empty() {
+        let features: Vec<String> = request.features.iter().map(|feature| quoted(feature)).collect();
+        arguments.push_str(&format!(", features=[{}]", features.join(", ")));
+    }
+    let mut settings = Vec::new();
+    if request.learner != Learner::Posterior {
+        settings.push(format!("learner={}", quoted(request.learner.name())));
+    }
+    if request.level.to_bits() != LEVEL.to_bits() {
+        settings.push(format!("level={:?}", request.level));
+    }
+    format!(
+        "import potluck\n\ndataset = potluck.connect({}).study({}).dataset()\nmodel = potluck.LinearRegression({}).fit({arguments})\nprint(model.summary())",
+        quoted(&visitor.address),
+        quoted(id),
+        settings.join(", "),
+    )
+}
+
+/// A string as Python takes it. JSON escapes what Python would misread, in the same way.
+fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
+fn commands(visitor: &Visitor, id: &str, request: &FitRequest) -> String {
+    let mut fit = format!("potluck fit public.parquet --label {}", words::quoted(&request.label));
+    if !request.features.is_empty() {
+        fit.push_str(&format!(" {}", words::feature_arguments(&request.features)));
+    }
+    if request.learner != Learner::Posterior {
+        fit.push_str(&format!(" --learner {}", request.learner.name()));
+    }
+    if request.level.to_bits() != LEVEL.to_bits() {
+        fit.push_str(&format!(" --level {:?}", request.level));
+    }
+    format!("potluck hub get {}/studies/{id} --out public.parquet\n{fit}", visitor.address)
+}

@@ -1,0 +1,224 @@
+//! Creating a study: a form that shows the plan while it is filled in, and the invitations that come of it.
+
+mod form;
+mod plan;
+mod view;
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Redirect, Response};
+use maud::html;
+use potluck_core::mixing::MixingKey;
+use potluck_release::exchange::{API, StudySummary};
+use potluck_release::plan::Plan;
+use potluck_release::{Draft, Error as ReleaseError, Extension, Study};
+use potluck_report::words::name;
+use sha2::{Digest, Sha256};
+
+use super::invitations::invitations;
+use super::layout::{Page, Place};
+use super::visitor::{Fields, Visitor};
+use crate::api::problem::Problem;
+use crate::app::Shared;
+use crate::store::{Coordinator, Creation, Refusal, Session, StudyRecord};
+use crate::token::random_bytes;
+use crate::{Error, Token};
+use form::{Action, StudyForm};
+use view::{Advice, form_page};
+
+/// Studies that can be chosen to be extended.
+const BASES: u64 = 100;
+
+/// A form and what was in it when it was sent.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Created([u8; 32]);
+
+impl Created {
+    fn of(form: &str, text: &str) -> Self {
+        let mut hash = Sha256::new();
+        hash.update(Sha256::digest(form));
+        hash.update(text);
+        Self(hash.finalize().into())
+    }
+}
+
+/// The form, empty.
+pub(super) async fn blank(State(app): State<Shared>, visitor: Visitor) -> Result<Response, Problem> {
+    let Some(session) = &visitor.session else {
+        return Ok(Redirect::to("/sign-in?next=/studies/new").into_response());
+    };
+    let form = StudyForm::blank(hex::encode(random_bytes()?));
+    let bases = app.blocking(|app| app.store.studies(None, BASES)).await?.0;
+    Ok(show(&visitor, session, &form, &bases, Advice::default(), StatusCode::OK))
+}
+
+/// What a button of the form asks for.
+pub(super) async fn submit(
+    State(app): State<Shared>,
+    visitor: Visitor,
+    fields: Fields,
+) -> Result<Response, Problem> {
+    let session = visitor.session_of(&fields)?;
+    let action = Action::read(fields.get("action").unwrap_or_default());
+    let mut form = StudyForm::read(&fields);
+    let extends = form.extends.trim().to_owned();
+    let (bases, base) = app
+        .blocking(move |app| -> Result<_, Error> {
+            let base = if extends.is_empty() { None } else { app.store.study(&extends)? };
+            Ok((app.store.studies(None, BASES)?.0, base))
+        })
+        .await?;
+    if let Some(base) = &base {
+        form.inherit(&base.study);
+    }
+    let focus = form.edit(action);
+    match action {
+        Action::Create | Action::CreateSealed => {
+            let made = create(&app, &session.coordinator, &form, base, action == Action::CreateSealed).await;
+            match made {
+                Ok(made) => Ok(show_created(&visitor, &made)),
+                Err(Failure::Form(problems)) => {
+                    let advice = Advice { problems, told: true, ..Advice::default() };
+                    Ok(show(&visitor, session, &form, &bases, advice, StatusCode::UNPROCESSABLE_ENTITY))
+                }
+                Err(Failure::Hub(refusal)) => Err(refusal.into()),
+            }
+        }
+        _ => {
+            let (text, base) = (form.clone(), base.clone());
+            let planned = app.blocking(move |_| plan(&text, base.as_deref())).await;
+            // A live plan lists what is missing; whoever presses the button sees it at the fields.
+            let told = action == Action::Plan && fields.get("live").is_none();
+            let advice = match planned {
+                Ok(plan) => Advice { plan: Some(plan), focus, told, ..Advice::default() },
+                Err(problems) => Advice { problems, focus, told, ..Advice::default() },
+            };
+            Ok(show(&visitor, session, &form, &bases, advice, StatusCode::OK))
+        }
+    }
+}
+
+fn show(
+    visitor: &Visitor,
+    session: &Session,
+    form: &StudyForm,
+    bases: &[StudySummary],
+    advice: Advice,
+    status: StatusCode,
+) -> Response {
+    let body = form_page(session, form, bases, &advice);
+    Page { title: "New study", visitor, place: Place::New, body }.answer(status)
+}
+
+/// The study that the form describes, sealed with this key, or with that of the study that it extends; and its text.
+fn seal(text: &str, base: Option<&StudyRecord>, key: MixingKey) -> Result<(Study, String), ReleaseError> {
+    if let Some(base) = base {
+        let extension = Extension::parse(text, &base.study)?;
+        let study = extension.seal()?;
+        let sealed = extension.sealed_text(&study);
+        return Ok((study, sealed));
+    }
+    let draft = Draft::parse(text)?;
+    let study = draft.seal(key)?;
+    let sealed = draft.sealed_text(&study);
+    Ok((study, sealed))
+}
+
+/// What the study would promise and cost. No number depends on the key.
+fn plan(form: &StudyForm, base: Option<&StudyRecord>) -> Result<Plan, Vec<form::Problem>> {
+    let text = form.to_toml()?;
+    let planned = seal(&text, base, MixingKey::new([0; 32])).and_then(|(study, _)| Plan::new(&study, false));
+    planned.map_err(|error| vec![form.locate(&error)])
+}
+
+/// Why no study was created.
+enum Failure {
+    /// The form says why.
+    Form(Vec<form::Problem>),
+    /// The hub refuses or fails.
+    Hub(Refusal),
+}
+
+/// A study that was created.
+struct Made {
+    id: String,
+    name: String,
+    /// The invitations, unless the same form was sent before.
+    tokens: Option<Vec<(String, Token)>>,
+}
+
+async fn create(
+    app: &Shared,
+    coordinator: &Coordinator,
+    form: &StudyForm,
+    base: Option<Arc<StudyRecord>>,
+    is_sealed: bool,
+) -> Result<Made, Failure> {
+    let (form, coordinator) = (form.clone(), coordinator.clone());
+    app.blocking(move |app| {
+        let in_sealed = |message: String| {
+            Failure::Form(vec![form::Problem { field: Some("sealed".to_owned()), message }])
+        };
+        let text = if is_sealed { form.sealed.clone() } else { form.to_toml().map_err(Failure::Form)? };
+        let sealed = if is_sealed {
+            Study::parse(&text)
+                .map(|study| (study, text.clone()))
+                .map_err(|error| in_sealed(error.to_string()))?
+        } else {
+            let key = MixingKey::new(random_bytes().map_err(|error| Failure::Hub(error.into()))?);
+            seal(&text, base.as_deref(), key).map_err(|error| Failure::Form(vec![form.locate(&error)]))?
+        };
+        let (study, sealed) = sealed;
+        let name = study.definition().name().to_owned();
+        let tokens = Mutex::new(None);
+        // Whoever sends the same form again, or presses the button twice, gets the study that came of it the first time.
+        let once = || -> Result<String, Refusal> {
+            let (id, creation) = app.store.create_study(&coordinator, &sealed, form.early)?;
+            if let Creation::New(invitations) = creation {
+                *tokens.lock().unwrap_or_else(PoisonError::into_inner) = Some(invitations);
+            }
+            Ok(id)
+        };
+        match app.created.try_get_with(Created::of(&form.form, &text), once) {
+            Ok(id) => {
+                Ok(Made { id, name, tokens: tokens.into_inner().unwrap_or_else(PoisonError::into_inner) })
+            }
+            Err(refusal) => Err(match Arc::into_inner(refusal) {
+                Some(Refusal::Unacceptable(message) | Refusal::Conflict(message)) if is_sealed => {
+                    in_sealed(message)
+                }
+                Some(refusal) => Failure::Hub(refusal),
+                None => Failure::Hub(Refusal::Conflict(
+                    "the same form was sent twice at once, and the study was not created; send it again"
+                        .to_owned(),
+                )),
+            }),
+        }
+    })
+    .await
+}
+
+fn show_created(visitor: &Visitor, made: &Made) -> Response {
+    let page = format!("/studies/{}", made.id);
+    let body = html! {
+        h1 { "Study created" }
+        @match &made.tokens {
+            Some(tokens) => {
+                p .lead { (name(&made.name)) " is sealed: nothing in it can change any more. Now invite its parties." }
+                (invitations(&visitor.address, &made.id, tokens))
+            }
+            None => {
+                p .lead { (name(&made.name)) " was created before, and its invitations were shown then." }
+                p { "If one got lost, issue a new one on the page of the study." }
+            }
+        }
+        p .actions {
+            a .button href=(page) { "To the study" }
+            a .button .quiet href={ (API) "/studies/" (made.id) "/study.toml" } download="study.toml" { "Download the sealed study" }
+        }
+    };
+    let status = if made.tokens.is_some() { StatusCode::CREATED } else { StatusCode::OK };
+    Page { title: "Study created", visitor, place: Place::New, body }.answer_once(status)
+}

@@ -1,0 +1,400 @@
+//! One study: who brings what, how far they are, what is promised, and everything to download and check.
+
+use std::sync::Arc;
+
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use axum::response::Response;
+use maud::{Markup, html};
+use potluck_release::events::{Change, Event};
+use potluck_release::exchange::{API, PartyState};
+use potluck_release::study::{Column, Domain, Missing, Unknown};
+use potluck_report::numbers;
+use potluck_report::words::{self, name};
+
+use super::invitations::party_commands;
+use super::layout::{Page, Place};
+use super::parts::{
+    Guarantees, badge, counted, digest, guarantee, progress, rendered, scrolling, secret, size, snippet,
+    time, trail,
+};
+use super::promise::{promise, relatives};
+use super::visitor::Visitor;
+use crate::api::problem::Problem;
+use crate::app::Shared;
+use crate::store::{Refusal, Session, StudyRecord};
+
+/// Events on the page; the log has all of them.
+const EVENTS: u64 = 200;
+/// Levels listed on the page.
+const LEVELS: usize = 40;
+
+/// What everybody sees of a study, as it was rendered for this state of it.
+pub(crate) struct Rendered {
+    record: Arc<StudyRecord>,
+    address: String,
+    html: String,
+}
+
+/// The page of a study.
+pub(super) async fn page(
+    State(app): State<Shared>,
+    visitor: Visitor,
+    Path(id): Path<String>,
+) -> Result<Response, Problem> {
+    let address = visitor.address.clone();
+    let rendered_page = app.blocking(move |app| render(app, &id, address)).await?;
+    let record = &rendered_page.record;
+    let study_name = record.study.definition().name();
+    let own = visitor.session.as_ref().filter(|session| record.coordinator == Some(session.coordinator.id));
+    let body = html! {
+        (trail(&[("/studies", "Studies")]))
+        @if let Some(session) = own { (coordination(record, session)) }
+        (rendered(&rendered_page.html))
+    };
+    Ok(Page { title: study_name, visitor: &visitor, place: Place::Elsewhere, body }.answer(StatusCode::OK))
+}
+
+/// The page as it is in memory, or made anew if something has happened since.
+fn render(app: &Shared, id: &str, address: String) -> Result<Arc<Rendered>, Refusal> {
+    let record = app.store.study(id)?.ok_or_else(Refusal::no_study)?;
+    if let Some(known) = app.rendered.get(id) {
+        if Arc::ptr_eq(&known.record, &record) && known.address == address {
+            return Ok(known);
+        }
+    }
+    let events = app.store.events(id, record.events.saturating_sub(EVENTS), EVENTS)?;
+    let mut extending = Vec::new();
+    for other in &record.extended_by {
+        extending.extend(app.store.study(other)?);
+    }
+    let html = public(&record, &extending, &events, &address).into_string();
+    let fresh = Arc::new(Rendered { record, address, html });
+    app.rendered.insert(id.to_owned(), Arc::clone(&fresh));
+    Ok(fresh)
+}
+
+fn public(record: &StudyRecord, extending: &[Arc<StudyRecord>], events: &[Event], address: &str) -> Markup {
+    html! {
+        (head(record))
+        (contents(record, extending))
+        (parties(record))
+        (columns(record))
+        (promise(record))
+        (relatives(record, extending))
+        (downloads(record))
+        (verify(record, address))
+        (take_part(record, address))
+        (log(record, events))
+    }
+}
+
+fn head(record: &StudyRecord) -> Markup {
+    let definition = record.study.definition();
+    let guarantees = Guarantees::of(record);
+    let fact = |what: &str, value: Markup| html! { div { dt { (what) } dd { (value) } } };
+    html! {
+        header .study-head {
+            div .head { h1 { (name(definition.name())) } (badge(record)) }
+            dl .facts {
+                (fact("Released", html! { (record.released()) " of " (record.parties.len()) " " (progress(record)) }))
+                (fact("People", html! { (numbers::count(definition.rows())) }))
+                (fact("Columns", html! { (definition.columns().count()) }))
+                (fact("Privacy of each release", guarantee(&guarantees.each)))
+                (fact("Privacy of all together", guarantee(&guarantees.joint)))
+            }
+            p .aside {
+                "Created " (time(&record.created)) ". Release method: " (words::method(definition)) "; people are identified by "
+                (words::id_kind(definition)) ". "
+                @if record.early { "A public dataset may appear before every party has released, with those present." }
+                @else { "The public dataset appears when every party has released." }
+            }
+            div .aside { "Study id " (digest("in full:", record.study.id())) }
+            @if record.dataset.is_some() {
+                p .actions {
+                    a .button href={ "/studies/" (record.study.id()) "/explore" } { "Explore the data" }
+                    a .button .quiet href={ (API) "/studies/" (record.study.id()) "/dataset" } download { "Download the dataset" }
+                }
+            }
+        }
+    }
+}
+
+fn contents(record: &StudyRecord, extending: &[Arc<StudyRecord>]) -> Markup {
+    let has_line = record.study.base().is_some() || !extending.is_empty();
+    html! {
+        nav .contents aria-label="On this page" {
+            ul {
+                li { a href="#parties" { "Parties" } }
+                li { a href="#columns" { "Columns" } }
+                li { a href="#promise" { "Promise" } }
+                @if has_line { li { a href="#line" { "Line" } } }
+                li { a href="#downloads" { "Downloads" } }
+                li { a href="#verify" { "Verify" } }
+                li { a href="#take-part" { "Take part" } }
+                li { a href="#log" { "Log" } }
+            }
+        }
+    }
+}
+
+fn parties(record: &StudyRecord) -> Markup {
+    let row = |party: &PartyState| {
+        let columns = record.study.definition().party(&party.name).map_or(0, |party| party.columns().len());
+        html! {
+            tr {
+                th scope="row" {
+                    (name(&party.name))
+                    @if party.study != record.study.id() {
+                        " " a .aside href={ "/studies/" (party.study) } { "of the study it extends" }
+                    }
+                }
+                td .number { (columns) }
+                td {
+                    @match (&party.accepted, &party.key) {
+                        (Some(when), Some(key)) => { (time(when)) (digest("Key", key)) }
+                        _ => span .pending { "Invited" },
+                    }
+                }
+                td {
+                    @match &party.release {
+                        Some(file) => {
+                            (time(&file.time)) br;
+                            a href=(release_address(party)) download { "Release of " (party.name) } ", " (size(file.size))
+                        }
+                        None => span .pending { "Not yet" },
+                    }
+                }
+            }
+        }
+    };
+    let table = html! {
+        table {
+            caption { "Parties and how far they are" }
+            thead { tr { th scope="col" { "Party" } th .number scope="col" { "Columns" } th scope="col" { "Accepted, with key" } th scope="col" { "Released" } } }
+            tbody { @for party in &record.parties { (row(party)) } }
+        }
+    };
+    html! {
+        section #parties {
+            h2 { "Parties" }
+            (scrolling("Parties", &table))
+            p .aside { "A party accepts this exact study, by its id, and registers the key that its release must be signed with. Compare a key with the one that the party gives you." }
+        }
+    }
+}
+
+fn release_address(party: &PartyState) -> String {
+    format!("{API}/studies/{}/parties/{}/release", party.study, party.name)
+}
+
+fn columns(record: &StudyRecord) -> Markup {
+    let table = html! {
+        table .columns {
+            caption { "Columns by party, with their public range or levels" }
+            thead { tr { th scope="col" { "Column" } th scope="col" { "Range or levels" } th scope="col" { "Unit" } th scope="col" { "Meaning" } } }
+            @for party in record.study.definition().parties() {
+                tbody {
+                    tr .group { th colspan="4" scope="rowgroup" { (name(party.name())) } }
+                    @for column in party.columns() {
+                        tr {
+                            th scope="row" { (name(column.name())) }
+                            td { (values(column)) }
+                            td { @if let Some(unit) = column.unit() { (name(unit)) } }
+                            td {
+                                @if let Some(description) = column.description() { (name(description)) " " }
+                                @if column.missing() == Missing::Error { span .aside { "Never missing." } }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    };
+    html! {
+        section #columns {
+            h2 { "Columns" }
+            (scrolling("Columns", &table))
+            p .aside { "Ranges and levels were agreed on without looking at the data. Values outside a range count as its end." }
+        }
+    }
+}
+
+fn values(column: &Column) -> Markup {
+    html! {
+        @match column.domain() {
+            Domain::Numeric(bounds) => {
+                (numbers::significant(bounds.lo(), 10)) " to " (numbers::significant(bounds.hi(), 10))
+            }
+            Domain::Categorical { levels, unknown } => {
+                @for (at, level) in levels.iter().take(LEVELS).enumerate() {
+                    @if at > 0 { ", " }
+                    (name(level))
+                }
+                @if levels.len() > LEVELS { " and " (levels.len() - LEVELS) " more" }
+                @if *unknown == Unknown::Other { "; others count as “other”" }
+            }
+        }
+    }
+}
+
+fn downloads(record: &StudyRecord) -> Markup {
+    let id = record.study.id();
+    let row = |what: Markup, address: String, bytes: Option<u64>, sha256: Option<&str>| {
+        html! {
+            tr {
+                th scope="row" { a href=(address) download { (what) } }
+                td .number { @if let Some(bytes) = bytes { (size(bytes)) } }
+                td { @if let Some(sha256) = sha256 { (digest("SHA-256", sha256)) } }
+            }
+        }
+    };
+    let text = record.text.as_bytes();
+    let table = html! {
+        table {
+            caption { "Files to download" }
+            thead { tr { th scope="col" { "File" } th .number scope="col" { "Size" } th scope="col" { "SHA-256" } } }
+            tbody {
+                @if let Some(dataset) = &record.dataset {
+                    (row(html! { "Public dataset" }, format!("{API}/studies/{id}/dataset"), Some(dataset.file.size), Some(&dataset.file.sha256)))
+                }
+                (row(html! { "Study, sealed" }, format!("{API}/studies/{id}/study.toml"), Some(text.len() as u64), Some(&sha256(text))))
+                @for party in &record.parties {
+                    @if let Some(file) = &party.release {
+                        (row(html! { "Release of " (name(&party.name)) }, release_address(party), Some(file.size), Some(&file.sha256)))
+                    }
+                }
+                (row(html! { "Event log" }, format!("{API}/studies/{id}/events.jsonl"), None, None))
+            }
+        }
+    };
+    html! {
+        section #downloads {
+            h2 { "Downloads" }
+            @if let Some(dataset) = &record.dataset {
+                p { "The public dataset holds the releases of " (words::names(&dataset.parties)) ". It is ordinary Parquet, which pandas, polars, DuckDB and R read without potluck." }
+            } @else {
+                p { "The public dataset is not here yet; it appears when " @if record.early { "the first party has" } @else { "all parties have" } " released." }
+            }
+            (scrolling("Downloads", &table))
+        }
+    }
+}
+
+fn sha256(bytes: &[u8]) -> String {
+    use sha2::{Digest, Sha256};
+    hex::encode(Sha256::digest(bytes))
+}
+
+fn verify(record: &StudyRecord, address: &str) -> Markup {
+    let id = record.study.id();
+    let url = format!("{address}/studies/{id}");
+    let commands = if record.dataset.is_some() {
+        format!(
+            "potluck hub get {url} --out public.parquet --events events.jsonl\npotluck verify events.jsonl public.parquet"
+        )
+    } else {
+        format!(
+            "curl --fail --output events.jsonl {address}{API}/studies/{id}/events.jsonl\npotluck verify events.jsonl"
+        )
+    };
+    html! {
+        section #verify {
+            h2 { "Check it yourself" }
+            p { "Nobody needs to trust this hub. These commands recompute every hash, check every signature against the keys that the parties registered, and check that each number of the study follows from its public part:" }
+            (snippet("Commands to verify", &commands))
+            div .aside { "Keep the hash of the last event: whoever has it can tell later whether the log was rewritten. It is now " (digest("in full:", &record.head)) }
+        }
+    }
+}
+
+fn take_part(record: &StudyRecord, address: &str) -> Markup {
+    let missing =
+        record.parties.iter().find(|party| party.release.is_none() && party.study == record.study.id());
+    let id = record.study.id();
+    html! {
+        section #take-part {
+            h2 { "Take part" }
+            @match missing {
+                Some(party) => {
+                    p { "A party needs the invitation that the coordinator sends it. Its table never leaves it: the command reads the study, says what it promises, asks, and publishes noised sums only. For example, " (name(&party.name)) " runs:" }
+                    (snippet("Commands for a party", &party_commands(address, id, &party.name)))
+                    p .aside { "If the connection breaks, run it again: the same bytes are sent, and the budget is charged once." }
+                }
+                None => p { "All parties have released. Others can still join with new columns about the same people, through a study that extends this one; ask the coordinator." },
+            }
+        }
+    }
+}
+
+fn log(record: &StudyRecord, events: &[Event]) -> Markup {
+    html! {
+        section #log {
+            h2 { "What happened" }
+            @if record.events > events.len() as u64 {
+                p { "The latest " (events.len()) " of " (numbers::count(record.events)) " events; the log has all of them." }
+            }
+            ol .log reversed {
+                @for event in events.iter().rev() {
+                    li value=(event.sequence) {
+                        div .what { (in_words(&event.change)) }
+                        div .aside { (time(&event.time)) (digest("Event hash", &event.hash)) }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// What an event says.
+fn in_words(change: &Change) -> Markup {
+    html! {
+        @match change {
+            Change::Created { early, .. } => {
+                "The study was created" @if *early { "; a dataset may appear early" } "."
+            }
+            Change::Invited { party } => { (name(party)) " was invited." }
+            Change::Accepted { acceptance } => {
+                (name(&acceptance.party)) " accepted the study and registered its key."
+            }
+            Change::Released { party, size: bytes, .. } => { (name(party)) " released, " (size(*bytes)) "." }
+            Change::Published { parties, size: bytes, .. } => {
+                "A public dataset was published with " (words::names(parties)) ", " (size(*bytes)) "."
+            }
+            Change::Extended { study_id } => {
+                "A study was created that " a href={ "/studies/" (study_id) } { "extends this one" } "."
+            }
+        }
+    }
+}
+
+/// What only the study's coordinator sees.
+fn coordination(record: &StudyRecord, session: &Session) -> Markup {
+    let own = record.parties.iter().filter(|party| party.study == record.study.id());
+    let (accepted, invited): (Vec<_>, Vec<_>) = own.partition(|party| party.accepted.is_some());
+    let late = accepted.iter().filter(|party| party.release.is_none()).count() as u64;
+    html! {
+        section .card .coordination aria-labelledby="coordination" {
+            h2 #coordination { "For you, the coordinator" }
+            @if invited.is_empty() {
+                p {
+                    "Every party has accepted. "
+                    @if late > 0 { (counted(late, "party has", "parties have")) " yet to release." } @else { "Every party has released." }
+                }
+            } @else {
+                p { (counted(invited.len() as u64, "party has", "parties have")) " not accepted yet. If an invitation got lost, issue a new one; the one before is then void." }
+                ul .invite {
+                    @for party in invited {
+                        li {
+                            (name(&party.name))
+                            form method="post" action={ "/studies/" (record.study.id()) "/parties/" (party.name) "/invitation" } {
+                                (secret(session))
+                                button .quiet type="submit" { "New invitation" span .unseen { " for " (party.name) } }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,409 @@
+"""The hub's pages in headless Chromium: with and without JavaScript, on a phone and on a desk, in light and dark.
+
+Debian's Chromium is driven (`apt-get install chromium`), so that no browser is downloaded."""
+
+import itertools
+import json
+import re
+import subprocess
+import urllib.parse
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from hub_process import POTLUCK, Demo, Hub
+from playwright.sync_api import expect, sync_playwright
+
+CHROMIUM = "/usr/bin/chromium"
+ARGUMENTS = [
+    "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", "--disable-quic", "--no-first-run",
+    "--disable-background-networking", "--disable-component-update", "--disable-sync",
+]  # fmt: skip
+DESK = {"width": 1280, "height": 900}
+PHONE = {"width": 375, "height": 740}
+STRANGE = """
+format = 1
+[study]
+name = "<b>bold</b> & \\"quoted\\""
+rows = 20000
+id = "text"
+[privacy]
+epsilon = 1.0
+delta = 1e-6
+[[party]]
+name = "a-party-with-a-name-that-is-as-long-as-a-name-can-possibly-become"
+[[party.column]]
+name = "a_column_whose_name_goes_on_and_on_without_any_place_to_break_the_line_and_then_some_more"
+lo = -1e9
+hi = 1e9
+unit = "units of a very long name per square something"
+description = "What it means takes more than a few words, and includes <script>alert(1)</script>."
+[[party]]
+name = "b"
+[[party.column]]
+name = "kind"
+levels = ["one", "two", "three's \\"company\\"", "other"]
+unknown = "other"
+"""
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory):
+    """A hub with a finished study, one under way and one with strange names."""
+    folder = tmp_path_factory.mktemp("hub")
+    demo = Demo(folder / "demo", rows=50_000)
+    hub = Hub(folder, "--requests-per-minute", "0")
+    hub.demo = demo
+    hub.finished = demo.publish(hub)
+    draft = folder / "strange.toml"
+    draft.write_text(STRANGE)
+    subprocess.run([POTLUCK, "study", "seal", str(draft)], check=True, capture_output=True)
+    hub.waiting, _ = hub.create(draft.read_text())
+    yield hub
+    hub.stop()
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+        yield chromium
+        chromium.close()
+
+
+class Tab:
+    """A page that remembers what it asked for and what went wrong."""
+
+    def __init__(self, browser, world, script=True, screen=DESK, scheme="light", signed_in=False):
+        self.world = world
+        self.context = browser.new_context(viewport=screen, color_scheme=scheme, java_script_enabled=script)
+        self.page = self.context.new_page()
+        self.faults = []
+        self.hosts = set()
+        self.page.on("request", lambda request: self.hosts.add(urllib.parse.urlsplit(request.url).netloc))
+        self.page.on("console", lambda message: self.faults.append(message.text) if message.type == "error" else None)
+        self.page.on("pageerror", lambda error: self.faults.append(str(error)))
+        if signed_in:
+            self.sign_in()
+
+    def open(self, path):
+        return self.page.goto(self.world.address + path)
+
+    def sign_in(self):
+        self.open("/sign-in")
+        self.page.get_by_label("Token").fill(self.world.token)
+        self.page.get_by_role("button", name="Sign in").click()
+        expect(self.page.get_by_role("button", name="Sign out")).to_be_visible()
+
+    def close(self, expected=()):
+        """Nothing was asked of another host, and nothing failed but what was expected to."""
+        self.context.close()
+        assert self.hosts <= {urllib.parse.urlsplit(self.world.address).netloc}
+        unexpected = [fault for fault in self.faults if not any(part in fault for part in expected)]
+        assert unexpected == []
+
+
+def pages(world):
+    """Every page by name: address, and whether it takes a coordinator."""
+    explore = f"/studies/{world.finished}/explore"
+    return {
+        "studies": ("/", False),
+        "no more studies": ("/studies?after=1", False),
+        "finished study": (f"/studies/{world.finished}", False),
+        "waiting study": (f"/studies/{world.waiting}", False),
+        "own study": (f"/studies/{world.waiting}", True),
+        "explorer": (explore, False),
+        "regression": (f"{explore}?label=pressure&feature=age&feature=salt&feature=smoker", False),
+        "ols": (f"{explore}?label=pressure&feature=age&learner=ols", False),
+        "refused regression": (f"{explore}?label=age&feature=age", False),
+        "too early": (f"/studies/{world.waiting}/explore", False),
+        "sign in": ("/sign-in", False),
+        "new study": ("/studies/new", True),
+        "not found": ("/nothing", False),
+    }
+
+
+EXPECTED = {"refused regression": ["422"], "not found": ["404"]}
+PAGES = [
+    "studies", "no more studies", "finished study", "waiting study", "own study", "explorer", "regression", "ols",
+    "refused regression", "too early", "sign in", "new study", "not found",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("name", PAGES)
+def test_no_serious_fault_for_those_who_need_help(world, browser, name, scheme):
+    address, signed_in = pages(world)[name]
+    for screen in [DESK, PHONE]:
+        tab = Tab(browser, world, screen=screen, scheme=scheme, signed_in=signed_in)
+        tab.open(address)
+        # What is folded away is looked at too.
+        tab.page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
+        check_accessibility(tab.page)
+        tab.close(EXPECTED.get(name, []))
+
+
+def check_accessibility(page):
+    found = Axe().run(page).response["violations"]
+    serious = [
+        (fault["id"], [node["html"] for node in fault["nodes"]])
+        for fault in found
+        if fault["impact"] in ("serious", "critical")
+    ]
+    assert serious == []
+    assert page.locator("h1").count() == 1
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_pages_fit_every_screen(world, browser, name):
+    address, signed_in = pages(world)[name]
+    for script, width in itertools.product([True, False], [320, 375, 768, 1280]):
+        screen = {"width": width, "height": 800}
+        tab = Tab(browser, world, script=script, screen=screen, signed_in=signed_in)
+        tab.open(address)
+        if script:
+            across = tab.page.evaluate("document.documentElement.scrollWidth")
+            assert across <= width, f"{name} is {across} wide on a screen of {width}"
+        assert tab.page.locator("h1").is_visible()
+        tab.close(EXPECTED.get(name, []))
+
+
+def fitted(world, label, features):
+    """The coefficients as the command prints them."""
+    path = world.folder / "public.parquet"
+    if not path.exists():
+        with world_file(world) as answer:
+            path.write_bytes(answer.read())
+    arguments = [POTLUCK, "fit", str(path), "--label", label, "--features", ",".join(features), "--json"]
+    done = subprocess.run(arguments, check=True, capture_output=True, text=True)
+    return {one["term"]["numeric"]["column"] if "numeric" in one["term"] else "=".join(
+        [one["term"]["level"]["column"], one["term"]["level"]["level"]]
+    ): one["value"]["estimate"] for one in json.loads(done.stdout)["coefficients"]}  # fmt: skip
+
+
+def world_file(world):
+    import urllib.request
+
+    return urllib.request.urlopen(f"{world.address}/api/v1/studies/{world.finished}/dataset")
+
+
+def shown(page):
+    """The coefficients as the page shows them, to the last bit."""
+    found = {}
+    for row in page.locator("table", has_text="Coefficients in original units").locator("tbody tr").all():
+        name = row.locator("th").inner_text()
+        if "ntercept" not in name:
+            found[name] = float(row.locator("td").nth(1).locator("data").get_attribute("value"))
+    return found
+
+
+def test_without_javascript_features_give_the_coefficients_of_the_command(world, browser):
+    tab = Tab(browser, world, script=False)
+    tab.open(f"/studies/{world.finished}")
+    tab.page.get_by_role("link", name="Explore the data").click()
+    tab.page.get_by_role("link", name="Explain pressure").click()
+    everything = shown(tab.page)
+    assert everything == fitted(world, "pressure", ["age", "bmi", "salt", "exercise", "smoker"])
+    for name in ["bmi", "exercise", "smoker"]:
+        tab.page.get_by_label(re.compile(f"^{name}")).uncheck()
+    tab.page.get_by_role("button", name="Fit").click()
+    assert urllib.parse.parse_qs(urllib.parse.urlsplit(tab.page.url).query)["feature"] == ["age", "salt"]
+    fewer = shown(tab.page)
+    assert fewer == fitted(world, "pressure", ["age", "salt"])
+    assert fewer["age"] != everything["age"]
+    tab.page.get_by_label("Explain").select_option("smoker")
+    tab.page.get_by_role("button", name="Fit").click()
+    assert shown(tab.page) == fitted(world, "smoker", ["age", "salt"])
+    # A label among the features is refused in words, and the choice stays.
+    tab.page.get_by_label("Explain").select_option("age")
+    tab.page.get_by_role("button", name="Fit").click()
+    expect(tab.page.get_by_role("alert")).to_contain_text("both the label and a feature")
+    expect(tab.page.get_by_label(re.compile("^salt"))).to_be_checked()
+    tab.close(["422"])
+
+
+def test_with_javascript_a_choice_updates_the_result_in_place(world, browser):
+    tab = Tab(browser, world)
+    tab.open(f"/studies/{world.finished}/explore")
+    tab.page.evaluate("window.stayed = true")
+    tab.page.get_by_label("Explain").select_option("pressure")
+    expect(tab.page.get_by_role("heading", name="Regression of pressure")).to_be_visible()
+    expect(tab.page.get_by_role("status")).to_have_text("Updated: Regression of pressure")
+    expect(tab.page.get_by_label(re.compile("^pressure"))).to_be_disabled()
+    tab.page.get_by_label(re.compile("^age")).check()
+    expect(tab.page.locator(".result table").first.locator("tbody tr")).to_have_count(2)
+    assert tab.page.url.endswith("/explore?label=pressure&feature=age")
+    assert shown(tab.page) == fitted(world, "pressure", ["age"])
+    tab.page.get_by_label("Explain").select_option("age")
+    expect(tab.page.get_by_role("heading", name="Regression of age")).to_be_visible()
+    tab.page.get_by_text("More", exact=True).click()
+    tab.page.get_by_label("Level of the intervals").fill("7")
+    tab.page.get_by_label("Level of the intervals").press("Enter")
+    expect(tab.page.get_by_role("alert")).to_contain_text("cannot be fitted")
+    assert tab.page.evaluate("window.stayed"), "the page was not loaded again"
+    # The address that is shown leads to the same result.
+    tab.page.get_by_label("Level of the intervals").fill("0.8")
+    tab.page.get_by_label("Level of the intervals").press("Enter")
+    expect(tab.page.get_by_role("heading", name="Regression of age")).to_be_visible()
+    before = shown(tab.page)
+    tab.page.reload()
+    assert shown(tab.page) == before
+    tab.close(["422"])
+
+
+def test_snippets_are_copied(world, browser):
+    tab = Tab(browser, world)
+    tab.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    tab.open(f"/studies/{world.finished}/explore?label=pressure&feature=age")
+    tab.page.get_by_role("button", name="Copy Python").click()
+    expect(tab.page.get_by_role("button", name="Copied Python")).to_be_visible()
+    copied = tab.page.evaluate("navigator.clipboard.readText()")
+    assert f'potluck.connect("{world.address}").study("{world.finished}").dataset()' in copied
+    assert 'fit(dataset, label="pressure", features=["age"])' in copied
+    tab.close()
+    plain = Tab(browser, world, script=False)
+    plain.open(f"/studies/{world.finished}/explore?label=pressure&feature=age")
+    assert plain.page.get_by_role("button", name="Copy").count() == 0, "no button that does nothing"
+    plain.close()
+
+
+def test_the_model_is_downloaded(world, browser):
+    tab = Tab(browser, world, script=False)
+    tab.open(f"/studies/{world.finished}/explore?label=pressure&feature=age")
+    with tab.page.expect_download() as download:
+        tab.page.get_by_role("link", name="Download model.json").click()
+    model = json.loads(download.value.path().read_text())
+    assert [model["coefficients"][0]["value"]["estimate"]] == list(fitted(world, "pressure", ["age"]).values())
+    tab.close()
+
+
+def test_the_explorer_by_keyboard_alone(world, browser):
+    tab = Tab(browser, world)
+    tab.open(f"/studies/{world.finished}/explore")
+    keyboard = tab.page.keyboard
+    keyboard.press("Tab")
+    expect(tab.page.get_by_role("link", name="Skip to the content")).to_be_focused()
+    keyboard.press("Enter")
+    label = tab.page.get_by_label("Explain")
+    for _ in range(6):
+        keyboard.press("Tab")
+        if label.evaluate("one => one === document.activeElement"):
+            break
+    expect(label).to_be_focused()
+    outline = label.evaluate("one => getComputedStyle(one).outlineStyle")
+    assert outline == "solid", "one sees where one is"
+    keyboard.type("pressure")
+    expect(tab.page.get_by_role("heading", name="Regression of pressure")).to_be_visible()
+    keyboard.press("Tab")
+    expect(tab.page.get_by_label(re.compile("^age"))).to_be_focused()
+    keyboard.press("Space")
+    expect(tab.page.locator(".result table").first.locator("tbody tr")).to_have_count(2)
+    assert shown(tab.page) == fitted(world, "pressure", ["age"])
+    expect(tab.page.get_by_label(re.compile("^age"))).to_be_focused()
+    tab.close()
+
+
+def fill(page, name):
+    page.get_by_label("Name", exact=True).first.fill(name)
+    page.get_by_label("People").fill("200,000")
+    parties = page.get_by_role("group", name=re.compile("^Party"))
+    north, south = parties.nth(0), parties.nth(1)
+    north.get_by_label("Name of the party").fill("north")
+    north.get_by_label("Name", exact=True).fill("age")
+    north.get_by_label("Lowest").fill("18")
+    north.get_by_label("Highest").fill("100")
+    north.get_by_label("Unit").fill("years")
+    south.get_by_label("Name of the party").fill("south")
+    south.get_by_label("Name", exact=True).fill("smoker")
+    south.get_by_label("Values").select_option("levels")
+    south.get_by_label("Levels").fill("no\nyes")
+
+
+@pytest.mark.parametrize("script", [True, False])
+@pytest.mark.parametrize("screen", [DESK, PHONE])
+def test_a_study_is_created_with_the_form(world, browser, script, screen):
+    name = f"study {script} {screen['width']}"
+    tab = Tab(browser, world, script=script, screen=screen, signed_in=True)
+    page = tab.page
+    page.get_by_role("link", name="New study").click()
+    # Asked for too early, the form says what is missing, at the fields.
+    page.get_by_role("button", name="Create the study").click()
+    expect(page.get_by_role("alert")).to_contain_text("Give the study a name.")
+    expect(page.get_by_label("People")).to_have_attribute("aria-invalid", "true")
+    check = page.get_by_role("link", name="Say how many people there are, in digits.").first
+    check.click()
+    expect(page.get_by_label("People")).to_be_focused()
+    fill(page, name)
+    if script:
+        expect(page.locator("#plan")).to_contain_text("Privacy of all together")
+    else:
+        page.get_by_role("button", name="Show the plan").last.click()
+        expect(page.locator("#plan")).to_contain_text("Privacy of all together")
+    page.get_by_role("button", name="Add a party").click()
+    third = page.get_by_role("group", name="Party 3")
+    expect(third.get_by_label("Name of the party")).to_be_focused()
+    third.get_by_label("Name of the party").fill("east")
+    third.get_by_label("Name", exact=True).fill("salt")
+    third.get_by_label("Lowest").fill("0")
+    third.get_by_label("Highest").fill("20")
+    page.get_by_role("button", name="Add a column to party 3").click()
+    expect(third.get_by_role("group", name="Column 2").get_by_label("Name", exact=True)).to_be_focused()
+    page.get_by_role("button", name="Remove the column 2 of party 3").click()
+    expect(third.get_by_role("group", name="Column 2")).to_have_count(0)
+    # Nothing that was typed is lost.
+    expect(page.get_by_label("Levels").nth(1)).to_have_value("no\nyes")
+    expect(page.get_by_label("Name", exact=True).first).to_have_value(name)
+    page.get_by_role("button", name="Create the study").click()
+    expect(page.get_by_role("heading", name="Study created")).to_be_visible()
+    if script:
+        check_accessibility(page)
+        assert page.evaluate("document.documentElement.scrollWidth") <= screen["width"]
+    assert len(set(re.findall("plp_[0-9a-f]{64}", page.content()))) == 3
+    expect(page.get_by_text("potluck party accept").first).to_be_visible()
+    page.get_by_role("link", name="To the study").click()
+    expect(page.get_by_role("heading", name=name)).to_be_visible()
+    page.get_by_role("button", name="New invitation for east").click()
+    expect(page.get_by_role("heading", name="A new invitation")).to_be_visible()
+    assert len(set(re.findall("plp_[0-9a-f]{64}", page.content()))) == 1
+    page.get_by_role("button", name="Sign out").click()
+    expect(page.get_by_role("link", name="Sign in")).to_be_visible()
+    tab.close(["422"])
+
+
+def test_a_sealed_study_is_taken_from_a_file(world, browser, tmp_path):
+    draft = tmp_path / "study.toml"
+    draft.write_text(STRANGE.replace("<b>bold</b>", "from a file"))
+    subprocess.run([POTLUCK, "study", "seal", str(draft)], check=True, capture_output=True)
+    tab = Tab(browser, world, signed_in=True)
+    tab.open("/studies/new")
+    tab.page.get_by_text("Or use a study that is sealed already").click()
+    tab.page.get_by_label("Or take it from a file").set_input_files(draft)
+    expect(tab.page.get_by_label("Text of the sealed study.toml")).to_have_value(re.compile("from a file"))
+    tab.page.get_by_role("button", name="Create from the sealed study").click()
+    expect(tab.page.get_by_role("heading", name="Study created")).to_be_visible()
+    tab.close()
+
+
+def test_a_wrong_token_does_not_sign_in(world, browser):
+    for script in [True, False]:
+        tab = Tab(browser, world, script=script)
+        tab.open("/sign-in")
+        tab.page.get_by_label("Token").fill("plc_wrong")
+        tab.page.get_by_role("button", name="Sign in").click()
+        expect(tab.page.get_by_role("alert")).to_contain_text("That did not work.")
+        assert tab.context.cookies() == []
+        tab.close(["403"])
+
+
+def test_the_list_leads_to_everything(world, browser):
+    tab = Tab(browser, world, script=False, screen=PHONE)
+    tab.open("/")
+    tab.page.get_by_role("link", name="demo", exact=True).click()
+    for section in ["Parties", "Columns", "Promise", "Downloads", "Verify", "Take part", "Log"]:
+        tab.page.get_by_role("navigation", name="On this page").get_by_role("link", name=section).click()
+    expect(tab.page.get_by_text("A public dataset was published")).to_be_visible()
+    with tab.page.expect_download() as download:
+        tab.page.get_by_role("link", name="Public dataset").click()
+    assert download.value.path().stat().st_size > 1000
+    tab.page.get_by_role("link", name="Studies").first.click()
+    expect(tab.page.get_by_role("heading", name="Studies", exact=True)).to_be_visible()
+    tab.close()
