@@ -240,25 +240,23 @@ pub(crate) fn draw<'i, R: CryptoRng>(
     let mut rng = seed()?;
     ledger.spend(session)?;
     observer.step(Step::Spent(position));
-    ledger.store_stage(session, position, stage.coordinates(), |store| {
-        match read {
-            Read::Sums(sums) => {
-                let noised = sums.noised(stage, &mut rng);
-                observer.step(Step::Noised(position));
-                noised.chunks(CHUNK).try_for_each(|chunk| store.push(chunk))
-            }
-            Read::Rows(input) => {
-                let mut noise = RowNoise::new(stage, &mut rng);
-                let mut done = 0;
-                let mut add = |encoded: &[i32]| {
-                    done += (encoded.len() / stage.encoder.width()) as u64;
-                    observer.rows(done);
-                    noise.add(encoded, store)
-                };
-                input.in_order(stage, &mut add).and_then(|()| noise.finish(store)).map_err(interrupted)?;
-                observer.step(Step::Noised(position));
-                Ok(())
-            }
+    ledger.store_stage(session, position, stage.coordinates(), |store| match read {
+        Read::Sums(sums) => {
+            let noised = sums.noised(stage, &mut rng);
+            observer.step(Step::Noised(position));
+            noised.chunks(CHUNK).try_for_each(|chunk| store.push(chunk))
+        }
+        Read::Rows(input) => {
+            let mut noise = RowNoise::new(stage, &mut rng);
+            let mut done = 0;
+            let mut add = |encoded: &[i32]| {
+                done += (encoded.len() / stage.encoder.width()) as u64;
+                observer.rows(done);
+                noise.add(encoded, store)
+            };
+            input.in_order(stage, &mut add).and_then(|()| noise.finish(store)).map_err(interrupted)?;
+            observer.step(Step::Noised(position));
+            Ok(())
         }
     })?;
     observer.step(Step::Stored(position));
