@@ -552,3 +552,27 @@ def test_a_wide_table(engines, tmp_path):
         hand_in(tmp_path, "duckdb", "sums.parquet")
     sums = audited(tmp_path, "moments", "--release", "north.release.parquet", "--stage", 3)
     assert len(sums[0]) == 70 + 70 + 70 * 69 // 2
+
+
+def test_the_commands_of_the_document_work(engines, tmp_path):
+    """docs/SCALE.md: every ```sh block, in order, in an empty folder, against our own server."""
+    document = pathlib.Path(__file__).parents[2] / "docs" / "SCALE.md"
+    blocks = document.read_text().split("```sh\n")[1:]
+    script = "".join(block.split("```")[0] for block in blocks)
+    assert "until" in script
+    command = tmp_path / "bin" / "potluck"
+    command.parent.mkdir()
+    command.symlink_to(POTLUCK)
+    postgres = engines["postgres"]
+    environment = {
+        **os.environ,
+        "PATH": os.pathsep.join([str(command.parent), postgres.programs, os.environ["PATH"]]),
+        "PGHOST": str(postgres.folder),
+        "PGUSER": "postgres",
+        "PGDATABASE": "postgres",
+    }
+    done = subprocess.run(
+        ["sh", "-e", "-u", "-c", script], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+    assert (tmp_path / "north.release.parquet").exists()

@@ -3,7 +3,7 @@
 
 use std::env;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::{Command, ExitCode, Stdio};
 use std::time::Instant;
 
 const HELP: &str = "\
@@ -101,8 +101,37 @@ fn documentation() -> Result<(), String> {
     call("cargo", &arguments, &[("RUSTDOCFLAGS", "-D warnings")])
 }
 
+/// Debian's packages of what tests run beside potluck, each with a program that shows that it is there.
+const PACKAGES: [(&str, &str); 2] =
+    [("postgresql", "ls /usr/lib/postgresql/*/bin/initdb"), ("default-jre-headless", "java -version")];
+
+/// Installs the packages that are missing if we are root; says how to if not.
+fn packages() -> Result<(), String> {
+    let missing: Vec<&str> = PACKAGES
+        .iter()
+        .filter(|(_, check)| !succeeds("sh", &["-c", check]))
+        .map(|(package, _)| *package)
+        .collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let install = [&["install", "--yes", "--no-install-recommends"][..], &missing].concat();
+    if !succeeds("sh", &["-c", "test $(id -u) -eq 0"]) {
+        return Err(format!("tests on other engines need packages: apt-get {}", install.join(" ")));
+    }
+    call("apt-get", &["update", "--quiet"], &[])?;
+    call("apt-get", &install, &[("DEBIAN_FRONTEND", "noninteractive")])
+}
+
+/// Whether a command can be run and succeeds; what it prints is of no interest.
+fn succeeds(program: &str, arguments: &[&str]) -> bool {
+    let silent = Command::new(program).args(arguments).stdout(Stdio::null()).stderr(Stdio::null()).status();
+    silent.is_ok_and(|status| status.success())
+}
+
 /// Python tests run the real binary beside other people's software, in a virtual environment under target/.
 fn python() -> Result<(), String> {
+    packages()?;
     let target = target();
     let environment = target.join("venv");
     let python = environment.join("bin/python");

@@ -195,7 +195,7 @@ fn a_result_that_is_not_quite_right_costs_nothing() {
         }),
         ("padded levels", "levels are text", |rows| rows[1].2 = "real;real;character;text;bigint".to_owned()),
         ("numbers as ids", "ids are whole numbers", |rows| {
-            rows[1].2 = "real;real;text;text;numeric".to_owned()
+            rows[1].2 = "real;real;text;text;numeric".to_owned();
         }),
         ("text ids", "ids are whole numbers", |rows| rows[1].2 = "real;real;text;text;text".to_owned()),
         ("too few types", "is not the result", |rows| rows[1].2 = "real;bigint".to_owned()),
@@ -220,7 +220,7 @@ fn a_result_that_is_not_quite_right_costs_nothing() {
         ("a sum too many", "just once", |rows| rows[3].2.push_str(" 0")),
         ("a fraction", "whole numbers", |rows| rows[3].2.push_str(".5")),
         ("an exponent", "whole numbers", |rows| rows[3].2.push_str("e3")),
-        ("a padded number", "whole numbers", |rows| rows[3].2.insert_str(0, "0")),
+        ("a padded number", "whole numbers", |rows| rows[3].2.insert(0, '0')),
         ("two spaces", "whole numbers", |rows| rows[3].2 = rows[3].2.replacen(' ', "  ", 1)),
         ("a sum that does not fit", "whole numbers", |rows| rows[3].2.push_str("0000000000000000000")),
         ("refused values", "the study refuses them", |rows| {

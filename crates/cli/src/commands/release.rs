@@ -39,8 +39,8 @@ pub(super) fn run(arguments: &Release, settings: &Settings<'_>) -> Result<()> {
     let order =
         Order { arguments, settings, study: &study, budget: &budget, signing_key: signing_key.as_ref() };
     match (&arguments.data, &arguments.state) {
-        (Some(data), _) => order.from_table(data, &mut ledger),
-        (None, Some(state)) => order.from_sums(state, &mut ledger),
+        (Some(data), _) => order.read_table(data, &mut ledger),
+        (None, Some(state)) => order.take_sums(state, &mut ledger),
         (None, None) => unreachable!("clap asks for one of them"),
     }
 }
@@ -59,7 +59,7 @@ impl Order<'_> {
         &self.arguments.party.name
     }
 
-    fn from_table(&self, data: &Path, ledger: &mut Ledger) -> Result<()> {
+    fn read_table(&self, data: &Path, ledger: &mut Ledger) -> Result<()> {
         let table = Table::open(data, &self.settings.tmp)?;
         let job = Job {
             study: self.study,
@@ -85,7 +85,7 @@ impl Order<'_> {
     }
 
     /// Takes the result of a query, and writes the release if it was the last one.
-    fn from_sums(&self, state: &Path, ledger: &mut Ledger) -> Result<()> {
+    fn take_sums(&self, state: &Path, ledger: &mut Ledger) -> Result<()> {
         let source = Source::load(self.study, self.party(), state)?.ok_or_else(|| {
             WrongUsage(format!(
                 "{} knows of no query for {} under this study; print one with `potluck sql`",

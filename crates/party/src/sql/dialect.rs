@@ -121,18 +121,13 @@ impl Dialect {
         }
     }
 
-    /// A double that is a whole number, as an integer.
-    pub(super) fn whole(self, double: &str) -> String {
-        format!("CAST({double} AS bigint)")
-    }
-
     /// A double without its fraction, as an integer.
     pub(super) fn truncated(self, double: &str) -> String {
         match self {
             // Their casts round.
-            Self::Postgres | Self::DuckDb => self.whole(&format!("trunc({double})")),
+            Self::Postgres | Self::DuckDb => whole(&format!("trunc({double})")),
             // Its cast does not, and its `trunc` is about dates.
-            Self::Spark => self.whole(double),
+            Self::Spark => whole(double),
         }
     }
 
@@ -269,6 +264,11 @@ impl FromStr for Dialect {
     fn from_str(name: &str) -> Result<Self, UnknownDialect> {
         Self::ALL.into_iter().find(|dialect| dialect.name() == name).ok_or(UnknownDialect)
     }
+}
+
+/// A double that is a whole number, as an integer; Spark also cuts off a fraction.
+pub(super) fn whole(double: &str) -> String {
+    format!("CAST({double} AS bigint)")
 }
 
 /// What the values of a column are.

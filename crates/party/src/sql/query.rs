@@ -21,7 +21,7 @@ use potluck_release::Study;
 use potluck_release::study::{Column, Domain, IdKind, Missing, Unknown};
 use sha2::{Digest, Sha256};
 
-use super::dialect::Dialect;
+use super::dialect::{Dialect, whole};
 use super::source::{Source, Stored};
 use crate::Error;
 
@@ -69,12 +69,15 @@ impl Query {
             hash.update(field);
         }
         let fingerprint = hex::encode(hash.finalize());
+        let union = ["types", "ids", "sums"]
+            .map(|part| format!("UNION ALL SELECT part, number, value FROM {part}_part"))
+            .join("\n");
         let text = format!(
             "-- potluck: stage {} ({}) of party {party}\n-- study {}\n{body}\nSELECT 'query' AS part, CAST(0 AS bigint) AS number, '{fingerprint}' AS value\n{}",
             position + 1,
             stage.name,
             study.id(),
-            writer.parts()
+            union
         );
         Ok(Self { text, fingerprint, stage: stage.name, position })
     }
@@ -156,13 +159,6 @@ impl<'a> Writer<'a> {
         steps.push(self.ids());
         steps.push(self.types());
         format!("WITH {}", steps.join(",\n"))
-    }
-
-    /// The other rows of the result.
-    fn parts(&self) -> String {
-        ["types", "ids", "sums"]
-            .map(|part| format!("UNION ALL SELECT part, number, value FROM {part}_part"))
-            .join("\n")
     }
 
     /// A step: expressions with their names, over every row of another one.
@@ -339,8 +335,9 @@ impl<'a> Writer<'a> {
                 Encoder::Numeric(_) => {
                     let half = self.dialect.double(0.5);
                     let limit = self.dialect.double(f64::from(scalings[0].limit));
-                    let whole = |size: String| self.dialect.whole(&format!("floor(LEAST({size}, {limit}))"));
-                    let (below, above) = (whole(format!("{half} - y{i}")), whole(format!("y{i} + {half}")));
+                    let rounded = |size: String| whole(&format!("floor(LEAST({size}, {limit}))"));
+                    let (below, above) =
+                        (rounded(format!("{half} - y{i}")), rounded(format!("y{i} + {half}")));
                     let zero = self.dialect.double(0.0);
                     columns.push((
                         format!("CASE WHEN y{i} < {zero} THEN -{below} ELSE {above} END"),

@@ -185,7 +185,7 @@ impl Source {
             Domain::Numeric(_) => Stored::Numbers,
         };
         let stored = columns.iter().map(stored).collect();
-        Ok(Self { table, id, stored, description })
+        Ok(Self { description, table, id, stored })
     }
 
     /// What was said about it.
