@@ -231,8 +231,7 @@ Examples:
   gunzip -c patients.csv.gz | potluck release study.toml --party north --data - --out north.release.parquet --yes
   potluck release study.toml --party north --sums sums.csv --state north.state --out north.release.parquet
 
-With --sums, a release from a table in a database: hand in the result of each query that `potluck sql` prints; the last
-one writes the release.
+With --sums, a release from a table in a database: hand in the result of each query that `potluck sql` prints; the last one writes the release.
 
 A release is charged once. Run the same command again after a crash: it goes on where it stopped, with the same noise.")]
 pub(crate) struct Release {
@@ -333,9 +332,7 @@ Example, a round for each stage until the release is written:
   psql --csv --file query.sql > sums.csv
   potluck release study.toml --party north --sums sums.csv --state north.state --out north.release.parquet
 
-The query computes exact sums and nothing else; they are as private as the table, and noise is added when they are
-handed in. Nothing is charged by printing a query. Names are taken as they stand, capitals included; a name with a dot
-in it stands in double quotes. Views work like tables: cast a column there if its type is refused.")]
+The query computes exact sums and nothing else; they are as private as the table, and noise is added when they are handed in. Nothing is charged by printing a query. Names are taken as they stand, capitals included; a name with a dot in it stands in double quotes. Views work like tables: cast a column there if its type is refused.")]
 pub(crate) struct Sql {
     #[command(flatten)]
     pub(crate) party: PartyArguments,
