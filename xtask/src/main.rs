@@ -3,7 +3,7 @@
 
 use std::env;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::{Command, ExitCode, Stdio};
 use std::time::Instant;
 
 const HELP: &str = "\
@@ -103,6 +103,37 @@ fn documentation() -> Result<(), String> {
     call("cargo", &arguments, &[("RUSTDOCFLAGS", "-D warnings")])
 }
 
+/// Debian's packages of what tests run beside potluck, each with a program that shows that it is there.
+const PACKAGES: [(&str, &str); 3] = [
+    ("postgresql", "ls /usr/lib/postgresql/*/bin/initdb"),
+    ("default-jre-headless", "java -version"),
+    ("chromium", "test -x /usr/bin/chromium"),
+];
+
+/// Installs the packages that are missing if we are root; says how to if not.
+fn packages() -> Result<(), String> {
+    let missing: Vec<&str> = PACKAGES
+        .iter()
+        .filter(|(_, check)| !succeeds("sh", &["-c", check]))
+        .map(|(package, _)| *package)
+        .collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let install = [&["install", "--yes", "--no-install-recommends"][..], &missing].concat();
+    if !succeeds("sh", &["-c", "test $(id -u) -eq 0"]) {
+        return Err(format!("tests beside other software need packages: sudo apt-get {}", install.join(" ")));
+    }
+    call("apt-get", &["update", "--quiet"], &[])?;
+    call("apt-get", &install, &[("DEBIAN_FRONTEND", "noninteractive")])
+}
+
+/// Whether a command can be run and succeeds; what it prints is of no interest.
+fn succeeds(program: &str, arguments: &[&str]) -> bool {
+    let silent = Command::new(program).args(arguments).stdout(Stdio::null()).stderr(Stdio::null()).status();
+    silent.is_ok_and(|status| status.success())
+}
+
 fn build() -> Result<(), String> {
     cargo(&["build", "--workspace", "--locked", "--profile", "ci"])
 }
@@ -119,7 +150,7 @@ fn screenshots() -> Result<(), String> {
 
 /// Runs Python with what its programs here need, in a virtual environment under target/.
 fn in_python(arguments: &[&str]) -> Result<(), String> {
-    chromium()?;
+    packages()?;
     let target = target();
     let environment = target.join("venv");
     let python = environment.join("bin/python");
@@ -137,21 +168,6 @@ fn in_python(arguments: &[&str]) -> Result<(), String> {
     let binary = target.join("ci/potluck");
     let binary = binary.to_string_lossy();
     call(&python, arguments, &[("POTLUCK", &binary)])
-}
-
-/// The browser that tests drive: Debian's, installed if we may.
-fn chromium() -> Result<(), String> {
-    if Path::new("/usr/bin/chromium").exists() {
-        return Ok(());
-    }
-    const INSTALL: [&str; 4] = ["install", "--yes", "--no-install-recommends", "chromium"];
-    let is_root =
-        Command::new("id").arg("-u").output().is_ok_and(|output| output.stdout.trim_ascii() == b"0");
-    if !is_root {
-        return Err(format!("the browser tests need Chromium: run `sudo apt-get {}`", INSTALL.join(" ")));
-    }
-    call("apt-get", &["update", "--quiet"], &[])?;
-    call("apt-get", &INSTALL, &[("DEBIAN_FRONTEND", "noninteractive")])
 }
 
 fn target() -> PathBuf {

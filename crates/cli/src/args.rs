@@ -7,6 +7,7 @@ use std::num::NonZero;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use potluck_party::sql::Dialect;
 use potluck_release::model::Learner;
 
 use hub::HubCommand;
@@ -73,6 +74,8 @@ pub(crate) enum Command {
     Simulate(Simulate),
     /// Publish a party's columns
     Release(Release),
+    /// Print the query of a release's next stage, for a table in a database
+    Sql(Sql),
     /// Compute a stage's exact sums, for an audit inside the party (a private file)
     Sums(Sums),
     /// Lay the releases of a study side by side
@@ -225,15 +228,22 @@ pub(crate) struct Plan {
     pub(crate) base: BaseArgument,
 }
 
-/// How to read a party's table.
+/// Who releases under which study.
 #[derive(Args)]
-pub(crate) struct TableArguments {
+pub(crate) struct PartyArguments {
     /// The sealed study
     #[arg(value_name = "STUDY")]
     pub(crate) study: PathBuf,
     /// Which party of the study you are
-    #[arg(long, value_name = "NAME")]
-    pub(crate) party: String,
+    #[arg(long = "party", value_name = "NAME")]
+    pub(crate) name: String,
+}
+
+/// How to read a party's table.
+#[derive(Args)]
+pub(crate) struct TableArguments {
+    #[command(flatten)]
+    pub(crate) party: PartyArguments,
     /// Your table: CSV (also gzipped), Parquet or Arrow IPC; `-` reads standard input
     #[arg(long, value_name = "FILE")]
     pub(crate) data: PathBuf,
@@ -258,11 +268,29 @@ pub(crate) struct LedgerArguments {
 Examples:
   potluck release study.toml --party north --data patients.csv --out north.release.parquet
   gunzip -c patients.csv.gz | potluck release study.toml --party north --data - --out north.release.parquet --yes
+  potluck release study.toml --party north --sums sums.csv --state north.state --out north.release.parquet
+
+With --sums, a release from a table in a database: hand in the result of each query that `potluck sql` prints; the last one writes the release.
 
 A release is charged once. Run the same command again after a crash: it goes on where it stopped, with the same noise.")]
 pub(crate) struct Release {
     #[command(flatten)]
-    pub(crate) table: TableArguments,
+    pub(crate) party: PartyArguments,
+    /// Your table: CSV (also gzipped), Parquet or Arrow IPC; `-` reads standard input
+    #[arg(long, value_name = "FILE", required_unless_present = "state", conflicts_with = "state")]
+    pub(crate) data: Option<PathBuf>,
+    /// The result of the query that `potluck sql` printed: CSV with a header line, or Parquet (private)
+    #[arg(long, value_name = "FILE", requires = "state")]
+    pub(crate) sums: Option<PathBuf>,
+    /// The folder that was given to `potluck sql`; without --sums, only writes a release whose stages are all stored
+    #[arg(long, value_name = "DIR")]
+    pub(crate) state: Option<PathBuf>,
+    /// The column that holds ids
+    #[arg(long, default_value = "id", value_name = "COL", conflicts_with = "state")]
+    pub(crate) id: String,
+    /// Leave columns alone that the study does not name
+    #[arg(long, conflicts_with = "state")]
+    pub(crate) ignore_extra: bool,
     #[command(flatten)]
     pub(crate) ledger: LedgerArguments,
     /// The table whose budget is charged [default: the only one in the ledger]
@@ -316,6 +344,62 @@ pub(crate) struct Simulate {
     /// Write a page with a plot: one self-contained HTML file
     #[arg(long, value_name = "FILE")]
     pub(crate) report: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+pub(crate) enum DialectArgument {
+    /// PostgreSQL, from version 12 on
+    Postgres,
+    /// DuckDB, from version 1 on
+    Duckdb,
+    /// Spark SQL, from version 3.4 on
+    Spark,
+}
+
+impl From<DialectArgument> for Dialect {
+    fn from(dialect: DialectArgument) -> Self {
+        match dialect {
+            DialectArgument::Postgres => Self::Postgres,
+            DialectArgument::Duckdb => Self::DuckDb,
+            DialectArgument::Spark => Self::Spark,
+        }
+    }
+}
+
+#[derive(Args)]
+#[command(after_help = "\
+Example, a round for each stage until the release is written:
+  potluck sql study.toml --party north --table clinic.patients --dialect postgres --state north.state > query.sql
+  psql --csv --file query.sql > sums.csv
+  potluck release study.toml --party north --sums sums.csv --state north.state --out north.release.parquet
+
+The query computes exact sums and nothing else; they are as private as the table, and noise is added when they are handed in. Nothing is charged by printing a query. Names are taken as they stand, capitals included; a name with a dot in it stands in double quotes. Views work like tables: cast a column there if its type is refused.")]
+pub(crate) struct Sql {
+    #[command(flatten)]
+    pub(crate) party: PartyArguments,
+    /// The table or view in the database: `table`, `schema.table` or `catalog.schema.table` [default: as before]
+    #[arg(long, value_name = "TABLE", requires = "dialect")]
+    pub(crate) table: Option<String>,
+    /// Whose SQL to write [default: as before]
+    #[arg(long, value_enum, requires = "table")]
+    pub(crate) dialect: Option<DialectArgument>,
+    /// Folder that remembers where the table is; made if it does not exist
+    #[arg(long, value_name = "DIR")]
+    pub(crate) state: PathBuf,
+    /// The column that holds ids [default: id; for positions, a column must be named]
+    #[arg(long, value_name = "COL", requires = "table")]
+    pub(crate) id: Option<String>,
+    /// A column with bounds that is stored as a boolean, may be repeated
+    #[arg(long, value_name = "COL", requires = "table")]
+    pub(crate) boolean: Vec<String>,
+    /// A column with bounds that is stored as a date, may be repeated
+    #[arg(long, value_name = "COL", requires = "table")]
+    pub(crate) date: Vec<String>,
+    #[command(flatten)]
+    pub(crate) ledger: LedgerArguments,
+    /// The table whose budget will be charged [default: the only one in the ledger]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) budget: Option<String>,
 }
 
 #[derive(Args)]

@@ -177,7 +177,7 @@ pub(crate) fn moment_count(width: usize) -> usize {
 }
 
 /// Pairs i < j in the order of their products among the moments.
-pub(crate) fn pairs(width: usize) -> impl Iterator<Item = (usize, usize)> {
+pub fn pairs(width: usize) -> impl Iterator<Item = (usize, usize)> {
     (0..width).flat_map(move |i| (i + 1..width).map(move |j| (i, j)))
 }
 

@@ -124,6 +124,16 @@ pub enum Error {
 }
 
 impl Error {
+    /// The table has more or fewer rows than the study says.
+    pub(crate) fn wrong_rows(table: &str, how: &str, rows: u64) -> Self {
+        Self::Table {
+            table: table.to_owned(),
+            problem: format!(
+                "has {how} rows than the {rows} of the study; every party needs exactly one row for each subject of the study"
+            ),
+        }
+    }
+
     /// Whose fault it is.
     pub fn fault(&self) -> Fault {
         match self {

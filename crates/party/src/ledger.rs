@@ -416,6 +416,25 @@ impl Ledger {
         Ok(self.sessions()?.into_iter().find(matches))
     }
 
+    /// Refuses a new release that the budget of a table does not allow; charges nothing.
+    pub fn check_budget(&self, table: &str, mu: Mu) -> Result<(), Error> {
+        let budget = self.budget(table)?.ok_or_else(|| {
+            Error::NoBudget(format!(
+                "the ledger has no budget for table {table:?}; set one with `potluck ledger init --table {table} --epsilon E --delta D`"
+            ))
+        })?;
+        let charge = mu.squared();
+        if budget.left() < charge {
+            return Err(Error::Overspend {
+                table: table.to_owned(),
+                needed: charge.to_f64(),
+                left: budget.left().to_f64(),
+                total: budget.total.to_f64(),
+            });
+        }
+        Ok(())
+    }
+
     /// Takes up the session of this release, or reserves its charge.
     ///
     /// # Privacy
@@ -425,20 +444,8 @@ impl Ledger {
         if let Some(session) = self.session(table, purpose.study_id, purpose.party)? {
             return Ok(session);
         }
-        let budget = self.budget(table)?.ok_or_else(|| {
-            Error::NoBudget(format!(
-                "the ledger has no budget for table {table:?}; set one with `potluck ledger init --table {table} --epsilon E --delta D`"
-            ))
-        })?;
+        self.check_budget(table, purpose.mu)?;
         let charge = purpose.mu.squared();
-        if budget.left() < charge {
-            return Err(Error::Overspend {
-                table: table.to_owned(),
-                needed: charge.to_f64(),
-                left: budget.left().to_f64(),
-                total: budget.total.to_f64(),
-            });
-        }
         let session = Session {
             id: 0,
             table: table.to_owned(),

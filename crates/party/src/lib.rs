@@ -12,6 +12,7 @@ mod pass;
 pub mod predict;
 pub mod release;
 mod rows;
+pub mod sql;
 mod stage;
 pub mod sums;
 pub mod table;

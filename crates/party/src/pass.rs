@@ -105,13 +105,7 @@ impl<'a> Input<'a> {
     }
 
     fn wrong_rows(&self, how: &str) -> Error {
-        Error::Table {
-            table: self.table.name().to_owned(),
-            problem: format!(
-                "has {how} rows than the {} of the study; every party needs exactly one row for each subject of the study",
-                self.study.definition().rows()
-            ),
-        }
+        Error::wrong_rows(self.table.name(), how, self.study.definition().rows())
     }
 
     /// Validates the whole table and returns the stage's exact sums. `progress` is told how many rows are done.

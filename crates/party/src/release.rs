@@ -17,7 +17,7 @@ pub use crate::pass::ExtraColumns;
 
 use crate::ledger::{CHUNK, Purpose, Session, State, StoredStage};
 use crate::pass::Input;
-use crate::stage::{RowNoise, keeps_rows};
+use crate::stage::{RowNoise, Sums, keeps_rows};
 use crate::{Error, Ledger, Table, entropy};
 
 /// Everything a release needs to know.
@@ -124,66 +124,109 @@ pub fn release_with<R: CryptoRng>(
     observer: &dyn Observer,
     seed: impl Fn() -> Result<R, Error>,
 ) -> Result<Published, Error> {
-    let definition = job.study.definition();
     job.study.own_party(job.party)?;
     observer.step(Step::Started);
     let known = ledger.session(job.budget, job.study.id(), job.party)?;
     if known.is_none_or(|session| session.state == State::Reserved) {
         check_writable(job.out, job.existing)?;
     }
-    let purpose = Purpose {
-        study_id: job.study.id(),
-        study_name: definition.name(),
-        party: job.party,
-        mu: job.study.mu(),
-    };
-    let session = ledger.reserve(job.budget, purpose)?;
+    let session = reserve(job.study, job.party, job.budget, ledger)?;
     observer.step(Step::Reserved);
 
     let mut input = None;
-    let mut earlier = Vec::new();
     let mut repeated = true;
     loop {
-        let stage = job.study.stage(job.party, &earlier)?.ok_or(potluck_release::Error::Stages)?;
-        let position = earlier.len() as u32;
-        if ledger.stored_stage(&session, position, stage.coordinates())?.is_none() {
-            repeated = false;
-            draw(job, ledger, &session, &stage, position, &mut input, observer, &seed)?;
-        }
-        if matches!(stage.statistic, Statistic::Mixed { .. }) {
-            let release = publish(job, ledger, &session, &stage, &earlier, observer)?;
+        let standing = Standing::of(job.study, job.party, ledger, Some(&session))?;
+        if standing.complete {
+            let target = Target { out: job.out, existing: job.existing, signing_key: job.signing_key };
+            let release = publish(job.study, job.party, &target, ledger, &session, &standing, observer)?;
             return Ok(Published { release, repeated });
         }
-        earlier.push(stored(ledger, &session, &stage, position)?.all()?);
+        repeated = false;
+        observer.stage(standing.stage.name, standing.position());
+        let input = &mut input;
+        draw(&standing, ledger, &session, observer, &seed, || {
+            read_table(job, input, &standing.stage, observer)
+        })?;
     }
 }
 
-/// Computes a stage's sums, adds noise and stores the result for good.
-#[expect(clippy::too_many_arguments, reason = "they are independent of each other")]
-fn draw<'a, R: CryptoRng>(
-    job: &Job<'a>,
+/// Sets the charge of a release aside, or takes up the release that was begun.
+pub(crate) fn reserve(
+    study: &Study,
+    party: &str,
+    budget: &str,
+    ledger: &mut Ledger,
+) -> Result<Session, Error> {
+    let definition = study.definition();
+    let purpose = Purpose {
+        study_id: study.id(),
+        study_name: definition.name(),
+        party: study.own_party(party)?.name(),
+        mu: study.mu(),
+    };
+    ledger.reserve(budget, purpose)
+}
+
+/// How far a release has come: what is stored, and the stage that is next.
+pub(crate) struct Standing {
+    /// The noised sums of the stages before this one.
+    pub(crate) earlier: Vec<Vec<i64>>,
+    /// The first stage that is not stored; or the last one of all, if it is.
+    pub(crate) stage: Stage,
+    /// Whether every stage is stored.
+    pub(crate) complete: bool,
+}
+
+impl Standing {
+    /// Reads what the ledger has stored for the session of a release; nothing if it has none.
+    pub(crate) fn of(
+        study: &Study,
+        party: &str,
+        ledger: &Ledger,
+        session: Option<&Session>,
+    ) -> Result<Self, Error> {
+        let mut earlier = Vec::new();
+        loop {
+            let stage = study.stage(party, &earlier)?.ok_or(potluck_release::Error::Stages)?;
+            let stored = match session {
+                Some(session) => ledger.stored_stage(session, earlier.len() as u32, stage.coordinates())?,
+                None => None,
+            };
+            let last = matches!(stage.statistic, Statistic::Mixed { .. });
+            match stored {
+                Some(stored) if !last => earlier.push(stored.all()?),
+                stored => return Ok(Self { earlier, stage, complete: stored.is_some() }),
+            }
+        }
+    }
+
+    /// The stage's position, from 0.
+    pub(crate) fn position(&self) -> u32 {
+        self.earlier.len() as u32
+    }
+}
+
+/// What the noise of a stage is added to.
+pub(crate) enum Read<'a> {
+    /// Exact sums.
+    Sums(Sums),
+    /// Every row of a table that was found to be valid.
+    Rows(&'a Input<'a>),
+}
+
+/// Has a stage's sums computed, adds noise and stores the result for good.
+pub(crate) fn draw<'i, R: CryptoRng>(
+    standing: &Standing,
     ledger: &mut Ledger,
     session: &Session,
-    stage: &Stage,
-    position: u32,
-    input: &mut Option<Input<'a>>,
     observer: &dyn Observer,
     seed: &impl Fn() -> Result<R, Error>,
+    read: impl FnOnce() -> Result<Read<'i>, Error>,
 ) -> Result<(), Error> {
-    observer.stage(stage.name, position);
+    let (stage, position) = (&standing.stage, standing.position());
     let interrupted = |error| Error::Interrupted { stage: position + 1, source: Box::new(error) };
-    let progress = |done| observer.rows(done);
-    let read = known_input(job, input).and_then(|input| {
-        // Rows that are kept are read again when their noise is drawn.
-        let sums = if keeps_rows(stage) {
-            input.validate(&progress)?;
-            None
-        } else {
-            Some(input.sums(stage, &progress)?)
-        };
-        Ok((input, sums))
-    });
-    let (input, sums) = match read {
+    let read = match read() {
         Ok(read) => read,
         Err(error) => {
             if session.state == State::Reserved && position == 0 {
@@ -197,25 +240,44 @@ fn draw<'a, R: CryptoRng>(
     let mut rng = seed()?;
     ledger.spend(session)?;
     observer.step(Step::Spent(position));
-    ledger.store_stage(session, position, stage.coordinates(), |store| {
-        if let Some(sums) = sums {
+    ledger.store_stage(session, position, stage.coordinates(), |store| match read {
+        Read::Sums(sums) => {
             let noised = sums.noised(stage, &mut rng);
             observer.step(Step::Noised(position));
-            return noised.chunks(CHUNK).try_for_each(|chunk| store.push(chunk));
+            noised.chunks(CHUNK).try_for_each(|chunk| store.push(chunk))
         }
-        let mut noise = RowNoise::new(stage, &mut rng);
-        let mut done = 0;
-        let mut add = |encoded: &[i32]| {
-            done += (encoded.len() / stage.encoder.width()) as u64;
-            progress(done);
-            noise.add(encoded, store)
-        };
-        input.in_order(stage, &mut add).and_then(|()| noise.finish(store)).map_err(interrupted)?;
-        observer.step(Step::Noised(position));
-        Ok(())
+        Read::Rows(input) => {
+            let mut noise = RowNoise::new(stage, &mut rng);
+            let mut done = 0;
+            let mut add = |encoded: &[i32]| {
+                done += (encoded.len() / stage.encoder.width()) as u64;
+                observer.rows(done);
+                noise.add(encoded, store)
+            };
+            input.in_order(stage, &mut add).and_then(|()| noise.finish(store)).map_err(interrupted)?;
+            observer.step(Step::Noised(position));
+            Ok(())
+        }
     })?;
     observer.step(Step::Stored(position));
     Ok(())
+}
+
+/// Reads the whole table for a stage.
+fn read_table<'a, 'i>(
+    job: &Job<'a>,
+    known: &'i mut Option<Input<'a>>,
+    stage: &Stage,
+    observer: &dyn Observer,
+) -> Result<Read<'i>, Error> {
+    let input = known_input(job, known)?;
+    let progress = |done| observer.rows(done);
+    // Rows that are kept are read again when their noise is drawn.
+    if keeps_rows(stage) {
+        input.validate(&progress)?;
+        return Ok(Read::Rows(input));
+    }
+    input.sums(stage, &progress).map(Read::Sums)
 }
 
 /// The input, made when it is first needed.
@@ -230,31 +292,32 @@ fn input<'a>(job: &Job<'a>) -> Result<Input<'a>, Error> {
     Input::new(job.study, job.party, job.table, job.id_column, job.extra_columns, job.threads, &job.tmp)
 }
 
-/// A stage that was stored.
-fn stored<'a>(
-    ledger: &'a Ledger,
-    session: &Session,
-    stage: &Stage,
-    position: u32,
-) -> Result<StoredStage<'a>, Error> {
-    ledger.stored_stage(session, position, stage.coordinates())?.ok_or_else(|| Error::LedgerDamaged {
-        path: ledger.path().to_owned(),
-        detail: "the stage just stored is not there".to_owned(),
-    })
+/// Where a release goes.
+pub(crate) struct Target<'a> {
+    pub(crate) out: &'a Path,
+    pub(crate) existing: Existing,
+    pub(crate) signing_key: Option<&'a SigningKey>,
 }
 
-/// Writes the file from the stored rows and gives it its name.
-fn publish(
-    job: &Job<'_>,
+/// Writes the file from the stored stages and gives it its name.
+pub(crate) fn publish(
+    study: &Study,
+    party: &str,
+    target: &Target<'_>,
     ledger: &mut Ledger,
     session: &Session,
-    stage: &Stage,
-    earlier: &[Vec<i64>],
+    standing: &Standing,
     observer: &dyn Observer,
 ) -> Result<Written, Error> {
-    let outline = Outline::new(job.study, job.party, earlier, job.signing_key)?;
-    let mixed = || stored(ledger, session, stage, earlier.len() as u32);
-    let (pending, written) = outline.write(job.out, job.existing, mixed)?;
+    let outline = Outline::new(study, party, &standing.earlier, target.signing_key)?;
+    let mixed = || -> Result<StoredStage<'_>, Error> {
+        let stored = ledger.stored_stage(session, standing.position(), standing.stage.coordinates())?;
+        stored.ok_or_else(|| Error::LedgerDamaged {
+            path: ledger.path().to_owned(),
+            detail: "the stage just stored is not there".to_owned(),
+        })
+    };
+    let (pending, written) = outline.write(target.out, target.existing, mixed)?;
     if let Some(pending) = pending {
         observer.step(Step::Written);
         pending.publish()?;

@@ -23,6 +23,12 @@ impl Sums {
         Self(vec![0; stage.coordinates()])
     }
 
+    /// Sums that were computed elsewhere.
+    pub(crate) fn from_exact(sums: Vec<i64>, stage: &Stage) -> Self {
+        assert_eq!(sums.len(), stage.coordinates(), "every sum of the stage");
+        Self(sums)
+    }
+
     /// Adds encoded rows.
     pub(crate) fn add(
         &mut self,

@@ -13,6 +13,7 @@ mod plan;
 mod predict;
 mod release;
 mod simulate;
+mod sql;
 mod study;
 mod sums;
 mod verify;
@@ -78,6 +79,7 @@ pub(crate) fn run(arguments: Arguments, printer: &Printer) -> Result<()> {
         Command::Plan(arguments) => plan::run(&arguments, &settings),
         Command::Simulate(arguments) => simulate::run(&arguments, &settings),
         Command::Release(arguments) => release::run(&arguments, &settings),
+        Command::Sql(arguments) => sql::run(&arguments, &settings),
         Command::Sums(arguments) => sums::run(&arguments, &settings),
         Command::Join(arguments) => join::run(&arguments, &settings),
         Command::Fit(arguments) => fit::run(&arguments, &settings),

@@ -12,18 +12,18 @@ use super::release::extra_columns;
 use crate::args::Sums;
 
 pub(super) fn run(arguments: &Sums, settings: &Settings<'_>) -> Result<()> {
-    let study = Study::load(&arguments.table.study)?;
+    let study = Study::load(&arguments.table.party.study)?;
     let table = Table::open(&arguments.table.data, &settings.tmp)?;
     std::fs::create_dir_all(&arguments.state)
         .with_context(|| format!("cannot make the folder {}", arguments.state.display()))?;
     let earlier = match &arguments.release {
         None => Vec::new(),
-        Some(path) => earlier_sums(&study, &arguments.table.party, path, arguments.stage)?,
+        Some(path) => earlier_sums(&study, &arguments.table.party.name, path, arguments.stage)?,
     };
     let progress = settings.printer.progress("reading the table", study.definition().rows());
     let path = sums::write_sums(
         &study,
-        &arguments.table.party,
+        &arguments.table.party.name,
         &earlier,
         &table,
         &arguments.table.id,

@@ -6,11 +6,13 @@ use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Date32Type, Date64Type, Float64Type, Int64Type, UInt64Type};
+use arrow_array::types::{
+    Date32Type, Date64Type, Decimal128Type, Decimal256Type, Float64Type, Int64Type, UInt64Type,
+};
 use arrow_array::{Array, ArrayRef, RecordBatch, StringArray};
-use arrow_buffer::ScalarBuffer;
+use arrow_buffer::{ScalarBuffer, i256};
 use arrow_cast::{CastOptions, cast, cast_with_options};
-use arrow_schema::DataType;
+use arrow_schema::{DECIMAL128_MAX_PRECISION, DataType};
 use potluck_core::encoding::MISSING_LEVEL;
 use potluck_core::mixing::{MixingKey, SubjectDigest};
 use potluck_release::study::{Column, Domain, IdKind, Missing, Study, Unknown};
@@ -85,6 +87,7 @@ fn numbers(
                 .map(|time| time.map_or(f64::NAN, |time| time.div_euclid(MILLISECONDS_A_DAY) as f64))
                 .collect());
         }
+        kind if kind.is_decimal() => return decimals(place, &array),
         kind if kind.is_numeric() => place.cast(&array, &DataType::Float64)?,
         DataType::Utf8 if text => {
             return parse_numbers(place, array.as_string(), tokens).map(ScalarBuffer::from);
@@ -108,6 +111,45 @@ fn numbers(
         return Ok(values.values().clone());
     }
     Ok(values.iter().map(|value| value.unwrap_or(f64::NAN)).collect())
+}
+
+/// Decimals as the nearest doubles, NaN where missing. Arrow's own cast rounds twice, digits first and then the
+/// quotient, which other engines do not.
+fn decimals(place: &Place<'_>, array: &ArrayRef) -> Result<ScalarBuffer<f64>, Error> {
+    /// Up to here both the digits and the power of ten are doubles, and their quotient is rounded once.
+    const EXACT_DIGITS: u128 = 1 << 53;
+    const EXACT_SCALE: i8 = 22;
+    let (DataType::Decimal32(_, scale)
+    | DataType::Decimal64(_, scale)
+    | DataType::Decimal128(_, scale)
+    | DataType::Decimal256(_, scale)) = *array.data_type()
+    else {
+        unreachable!("the array holds decimals")
+    };
+    let text = |digits: &str| format!("{digits}e{}", -i32::from(scale)).parse::<f64>();
+    if let DataType::Decimal256(..) = array.data_type() {
+        let digits = array.as_primitive::<Decimal256Type>().iter();
+        let nearest = |digits: Option<i256>| digits.map_or(Ok(f64::NAN), |digits| text(&digits.to_string()));
+        return digits
+            .map(nearest)
+            .collect::<Result<Vec<f64>, _>>()
+            .map(ScalarBuffer::from)
+            .map_err(|_| place.column("its decimals cannot be read"));
+    }
+    let wide = place.cast(array, &DataType::Decimal128(DECIMAL128_MAX_PRECISION, scale))?;
+    let power = 10_f64.powi(i32::from(scale));
+    let exact_power = (0..=EXACT_SCALE).contains(&scale);
+    let nearest = |digits: Option<i128>| match digits {
+        None => Ok(f64::NAN),
+        Some(digits) if exact_power && digits.unsigned_abs() <= EXACT_DIGITS => Ok(digits as f64 / power),
+        Some(digits) => text(&digits.to_string()),
+    };
+    wide.as_primitive::<Decimal128Type>()
+        .iter()
+        .map(nearest)
+        .collect::<Result<Vec<f64>, _>>()
+        .map(ScalarBuffer::from)
+        .map_err(|_| place.column("its decimals cannot be read"))
 }
 
 fn parse_numbers(place: &Place<'_>, array: &StringArray, tokens: &[String]) -> Result<Vec<f64>, Error> {
@@ -394,6 +436,35 @@ pub(crate) fn input(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use arrow_array::{Decimal128Array, Decimal256Array};
+    use std::sync::Arc;
+
+    /// Digits and power of ten, each rounded on its own, would give the double beside the nearest one.
+    #[test]
+    fn decimals_become_the_nearest_doubles() {
+        let place = Place { table: "t", column: "c", first: 0 };
+        let mut twice = 0;
+        for (digits, scale) in (0..2000).map(|i| (12_345_678_901_234_567_890 + i * 7_919, (i % 38) as i8)) {
+            let expected: f64 = format!("{digits}e-{scale}").parse().unwrap();
+            let rounded_twice = digits as f64 / 10_f64.powi(scale.into());
+            twice += i32::from(rounded_twice.to_bits() != expected.to_bits());
+            let narrow = Decimal128Array::from(vec![Some(digits), Some(-digits), None, Some(0)])
+                .with_precision_and_scale(38, scale)
+                .unwrap();
+            let wide = Decimal256Array::from(vec![Some(i256::from_i128(digits)), None])
+                .with_precision_and_scale(60, scale)
+                .unwrap();
+            let narrow = decimals(&place, &(Arc::new(narrow) as ArrayRef)).ok().unwrap();
+            assert_eq!(narrow[..2], [expected, -expected]);
+            assert!(narrow[2].is_nan() && narrow[3] == 0.0);
+            let wide = decimals(&place, &(Arc::new(wide) as ArrayRef)).ok().unwrap();
+            assert_eq!(wide[0].to_bits(), expected.to_bits());
+            assert!(wide[1].is_nan());
+        }
+        assert!(twice > 0, "the test would not notice");
+        let cents = Decimal128Array::from(vec![1, 10, 29]).with_precision_and_scale(9, 2).unwrap();
+        assert_eq!(*decimals(&place, &(Arc::new(cents) as ArrayRef)).ok().unwrap(), [0.01, 0.1, 0.29]);
+    }
 
     #[test]
     fn plain_integers() {

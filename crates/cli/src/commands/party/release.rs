@@ -12,9 +12,9 @@ use serde_json::json;
 use super::membership::Membership;
 use super::{current_log, drawn_release};
 use crate::args::party::PartyRelease;
-use crate::args::{self, LedgerArguments, TableArguments};
+use crate::args::{self, LedgerArguments, PartyArguments};
 use crate::commands::Settings;
-use crate::commands::release::{ledger_path, publish};
+use crate::commands::release::{Order, ledger_path};
 use crate::exit::WrongUsage;
 
 pub(super) fn run(arguments: &PartyRelease, settings: &Settings<'_>) -> Result<()> {
@@ -141,13 +141,12 @@ fn draw(arguments: &PartyRelease, membership: &Membership, settings: &Settings<'
         .clone()
         .ok_or_else(|| WrongUsage("the release is not drawn yet: name your table with --data".to_owned()))?;
     let release = args::Release {
-        table: TableArguments {
-            study: membership.study_file(),
-            party: membership.party.clone(),
-            data,
-            id: arguments.id.clone(),
-            ignore_extra: arguments.ignore_extra,
-        },
+        party: PartyArguments { study: membership.study_file(), name: membership.party.clone() },
+        data: Some(data.clone()),
+        sums: None,
+        state: None,
+        id: arguments.id.clone(),
+        ignore_extra: arguments.ignore_extra,
         ledger: LedgerArguments { ledger: arguments.ledger.ledger.clone() },
         budget: arguments.budget.clone(),
         out: membership.release_file(),
@@ -157,5 +156,5 @@ fn draw(arguments: &PartyRelease, membership: &Membership, settings: &Settings<'
     };
     // A release that is there is never replaced by another: that would be a second charge.
     let keep = Settings { existing: Existing::Keep, tmp: settings.tmp.clone(), ..*settings };
-    Ok(publish(&release, &keep)?.published.repeated)
+    Ok(Order::new(&release, &keep)?.read_table(&data)?.repeated)
 }

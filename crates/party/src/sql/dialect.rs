@@ -1,0 +1,368 @@
+//! What differs between engines: names, literals, casts and functions.
+//!
+//! Every expression stands for the same number in every engine. Doubles are written as text that each engine reads
+//! back to the same bits; text is compared byte by byte, whatever collation a column has; nothing is ever rounded by an
+//! engine's own `round`. No `%`, no `::` and no `?`, which some drivers take for parameters.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// An engine's SQL.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dialect {
+    /// PostgreSQL, from version 12 on.
+    Postgres,
+    /// DuckDB, from version 1 on.
+    DuckDb,
+    /// Spark SQL, from version 3.4 on, ANSI mode or not.
+    Spark,
+}
+
+impl Dialect {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Postgres, Self::DuckDb, Self::Spark];
+
+    /// Its name in commands and files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Postgres => "postgres",
+            Self::DuckDb => "duckdb",
+            Self::Spark => "spark",
+        }
+    }
+
+    /// The longest name that the engine keeps whole, in bytes.
+    pub(super) fn longest_name(self) -> usize {
+        match self {
+            // Longer ones are cut off, and may then be the name of something else.
+            Self::Postgres => 63,
+            Self::DuckDb | Self::Spark => usize::MAX,
+        }
+    }
+
+    /// A name as it stands, whatever is in it.
+    pub(super) fn identifier(self, name: &str) -> String {
+        match self {
+            Self::Postgres | Self::DuckDb => format!("\"{}\"", name.replace('"', "\"\"")),
+            Self::Spark => format!("`{}`", name.replace('`', "``")),
+        }
+    }
+
+    /// A literal that stands for just these characters, to be compared with [`Self::text_of`].
+    pub(super) fn text(self, text: &str) -> String {
+        match self {
+            // An escaped string means the same whatever standard_conforming_strings says.
+            Self::Postgres if text.contains('\\') => {
+                format!("E'{}'", text.replace('\\', "\\\\").replace('\'', "''"))
+            }
+            Self::Postgres => format!("'{}'", text.replace('\'', "''")),
+            Self::DuckDb => format!("encode('{}')", text.replace('\'', "''")),
+            // What a backslash means depends on a setting, and what a collation does on another; bytes depend on none.
+            Self::Spark => format!("X'{}'", hex::encode_upper(text)),
+        }
+    }
+
+    /// The text of a column's value, in a form that is compared byte by byte.
+    pub(super) fn text_of(self, column: &str) -> String {
+        match self {
+            Self::Postgres => format!("CAST({column} AS text) COLLATE \"C\""),
+            Self::DuckDb => format!("encode(CAST({column} AS VARCHAR))"),
+            Self::Spark => format!("CAST(CAST({column} AS STRING) AS BINARY)"),
+        }
+    }
+
+    /// A literal for just this double.
+    pub(super) fn double(self, value: f64) -> String {
+        // Rust writes the fewest digits that are read back to the same double.
+        format!("CAST('{value:e}' AS {})", self.double_type())
+    }
+
+    /// A whole number or an expression as a double.
+    pub(super) fn as_double(self, expression: &str) -> String {
+        format!("CAST({expression} AS {})", self.double_type())
+    }
+
+    pub(super) fn double_type(self) -> &'static str {
+        match self {
+            Self::Postgres => "double precision",
+            Self::DuckDb | Self::Spark => "DOUBLE",
+        }
+    }
+
+    /// A column of any type of numbers as a double.
+    pub(super) fn number(self, column: &str) -> String {
+        let double = self.as_double(column);
+        match self {
+            Self::Postgres | Self::Spark => double,
+            // The text is rounded once, the value itself twice: first its digits, then the quotient.
+            Self::DuckDb => format!(
+                "CASE WHEN starts_with(typeof({column}), 'DECIMAL') OR contains(typeof({column}), 'HUGEINT') \
+                 THEN CAST(CAST({column} AS VARCHAR) AS DOUBLE) ELSE {double} END"
+            ),
+        }
+    }
+
+    /// A column of booleans as 0 and 1.
+    pub(super) fn boolean(self, column: &str) -> String {
+        match self {
+            Self::Postgres | Self::DuckDb => self.as_double(&format!("CAST({column} AS integer)")),
+            Self::Spark => self.as_double(&format!("CAST({column} AS INT)")),
+        }
+    }
+
+    /// A column of dates as days since 1970-01-01; NULL if there is no such day.
+    pub(super) fn date(self, column: &str) -> String {
+        match self {
+            Self::Postgres | Self::DuckDb => {
+                let days = self.as_double(&format!("{column} - DATE '1970-01-01'"));
+                format!("CASE WHEN isfinite({column}) THEN {days} END")
+            }
+            Self::Spark => self.as_double(&format!("unix_date({column})")),
+        }
+    }
+
+    /// A double without its fraction, as an integer.
+    pub(super) fn truncated(self, double: &str) -> String {
+        match self {
+            // Their casts round.
+            Self::Postgres | Self::DuckDb => whole(&format!("trunc({double})")),
+            // Its cast does not, and its `trunc` is about dates.
+            Self::Spark => whole(double),
+        }
+    }
+
+    /// What stands for a subject: the SHA-256 of `key`, a colon and the id.
+    pub(super) fn digest(self, key: &str, id: &str) -> String {
+        match self {
+            Self::Postgres => format!("sha256(convert_to('{key}:' || CAST({id} AS text), 'UTF8'))"),
+            Self::DuckDb => format!("sha256('{key}:' || CAST({id} AS VARCHAR))"),
+            Self::Spark => {
+                let prefix = self.text(&format!("{key}:"));
+                format!("sha2(concat({prefix}, {}), 256)", self.text_of(id))
+            }
+        }
+    }
+
+    /// The first 15 hexadecimal digits of a digest as an integer.
+    pub(super) fn digest_head(self, digest: &str) -> String {
+        match self {
+            Self::Postgres => {
+                let bytes = (0..7)
+                    .map(|byte| format!("(CAST(get_byte({digest}, {byte}) AS bigint) << {})", 52 - 8 * byte));
+                let last = format!("CAST(get_byte({digest}, 7) >> 4 AS bigint)");
+                bytes.chain([last]).collect::<Vec<_>>().join(" | ")
+            }
+            Self::DuckDb => format!("CAST('0x' || substr({digest}, 1, 15) AS bigint)"),
+            Self::Spark => format!("CAST(conv(substr({digest}, 1, 15), 16, 10) AS bigint)"),
+        }
+    }
+
+    /// Whether the 16th hexadecimal digit of a digest is below 8.
+    pub(super) fn digest_sign(self, digest: &str) -> String {
+        match self {
+            Self::Postgres => format!("(get_byte({digest}, 7) & 15) < 8"),
+            Self::DuckDb | Self::Spark => {
+                format!("substr({digest}, 16, 1) IN ('0', '1', '2', '3', '4', '5', '6', '7')")
+            }
+        }
+    }
+
+    /// Whole numbers as one text, with spaces between them.
+    pub(super) fn joined(self, numbers: &[String]) -> String {
+        match self {
+            // A function has at most a hundred arguments; an array has no such limit.
+            Self::Postgres => {
+                format!("array_to_string(CAST(ARRAY[\n    {}\n  ] AS text[]), ' ')", numbers.join(",\n    "))
+            }
+            Self::DuckDb => format!("concat_ws(' ',\n    {}\n  )", numbers.join(",\n    ")),
+            Self::Spark => {
+                let texts: Vec<String> =
+                    numbers.iter().map(|number| format!("CAST({number} AS STRING)")).collect();
+                format!("concat_ws(' ',\n    {}\n  )", texts.join(",\n    "))
+            }
+        }
+    }
+
+    /// The names of the types of columns as one text, with semicolons between them.
+    pub(super) fn types(self, columns: &[String]) -> String {
+        let of = |column: &String| match self {
+            Self::Postgres => format!("CAST(pg_typeof({column}) AS text)"),
+            // The name of an enumeration lists its values.
+            Self::DuckDb => {
+                format!(
+                    "CASE WHEN starts_with(typeof({column}), 'ENUM(') THEN 'ENUM' ELSE typeof({column}) END"
+                )
+            }
+            Self::Spark => format!("typeof({column})"),
+        };
+        let types: Vec<String> = columns.iter().map(of).collect();
+        match self {
+            Self::Postgres => format!("array_to_string(ARRAY[{}], ';')", types.join(", ")),
+            Self::DuckDb | Self::Spark => format!("concat_ws(';', {})", types.join(", ")),
+        }
+    }
+
+    /// How a step of the query begins: its name is only a name, and nothing is kept for it.
+    pub(super) fn step(self, name: &str) -> String {
+        match self {
+            Self::Postgres | Self::DuckDb => format!("{name} AS NOT MATERIALIZED ("),
+            Self::Spark => format!("{name} AS ("),
+        }
+    }
+
+    /// What keeps the steps of a query apart.
+    pub(super) fn fence(self) -> &'static str {
+        match self {
+            // Without it the planner would write each expression out wherever it is used, and compute it as often.
+            Self::Postgres => "\n  OFFSET 0",
+            Self::DuckDb | Self::Spark => "",
+        }
+    }
+
+    /// What a type means for potluck; nothing if it is none that a table may have.
+    pub(super) fn kind(self, name: &str) -> Option<TypeKind> {
+        let decimal = |prefix: &str| name.starts_with(prefix) && name.ends_with(')');
+        Some(match (self, name) {
+            (Self::Postgres, "smallint" | "integer" | "bigint")
+            | (Self::Spark, "tinyint" | "smallint" | "int" | "bigint")
+            | (
+                Self::DuckDb,
+                "TINYINT" | "SMALLINT" | "INTEGER" | "BIGINT" | "UTINYINT" | "USMALLINT" | "UINTEGER"
+                | "UBIGINT",
+            ) => TypeKind::Integer,
+            (Self::Postgres, "numeric" | "real" | "double precision")
+            | (Self::Spark, "float" | "double" | "void")
+            | (Self::DuckDb, "FLOAT" | "DOUBLE" | "HUGEINT" | "UHUGEINT" | "\"NULL\"") => TypeKind::Number,
+            (Self::DuckDb, _) if decimal("DECIMAL(") => TypeKind::Number,
+            (Self::Spark, _) if decimal("decimal(") => TypeKind::Number,
+            (Self::Postgres | Self::Spark, "boolean") | (Self::DuckDb, "BOOLEAN") => TypeKind::Boolean,
+            (Self::Postgres | Self::Spark, "date") | (Self::DuckDb, "DATE") => TypeKind::Date,
+            // `character` pads with blanks, and whether they count is for its owner to say.
+            (Self::Postgres, "text" | "character varying")
+            | (Self::DuckDb, "VARCHAR" | "ENUM")
+            | (Self::Spark, "string") => TypeKind::Text,
+            (Self::Spark, _) if decimal("varchar(") || name.starts_with("string collate ") => TypeKind::Text,
+            _ => return None,
+        })
+    }
+}
+
+impl fmt::Display for Dialect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// No such dialect.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[error("a dialect is postgres, duckdb or spark")]
+pub struct UnknownDialect;
+
+impl FromStr for Dialect {
+    type Err = UnknownDialect;
+
+    fn from_str(name: &str) -> Result<Self, UnknownDialect> {
+        Self::ALL.into_iter().find(|dialect| dialect.name() == name).ok_or(UnknownDialect)
+    }
+}
+
+/// A double that is a whole number, as an integer; Spark also cuts off a fraction.
+pub(super) fn whole(double: &str) -> String {
+    format!("CAST({double} AS bigint)")
+}
+
+/// What the values of a column are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum TypeKind {
+    Integer,
+    Number,
+    Boolean,
+    Date,
+    Text,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// What stands between the quotes of a quoted name or literal, or nothing if a quote ends it early.
+    fn unquoted(text: &str, quote: char) -> Option<String> {
+        let inner = text.strip_prefix(quote)?.strip_suffix(quote)?;
+        let doubled: String = [quote, quote].iter().collect();
+        (!inner.replace(&doubled, "").contains(quote)).then(|| inner.replace(&doubled, &quote.to_string()))
+    }
+
+    proptest! {
+        #[test]
+        fn no_name_leaves_its_quotes(name in "[^\\x00]{1,40}") {
+            for dialect in Dialect::ALL {
+                let quote = if dialect == Dialect::Spark { '`' } else { '"' };
+                prop_assert_eq!(unquoted(&dialect.identifier(&name), quote), Some(name.clone()));
+            }
+        }
+
+        #[test]
+        fn no_text_leaves_its_quotes(text in prop_oneof!["[^\\x00]{0,40}", "['\\\\;a-]{0,12}"]) {
+            let duckdb = Dialect::DuckDb.text(&text);
+            let inner = duckdb.strip_prefix("encode(").and_then(|text| text.strip_suffix(')')).unwrap();
+            prop_assert_eq!(unquoted(inner, '\''), Some(text.clone()));
+            let spark = Dialect::Spark.text(&text);
+            let digits = spark.strip_prefix("X'").and_then(|text| text.strip_suffix('\'')).unwrap();
+            prop_assert_eq!(hex::decode(digits).unwrap(), text.as_bytes());
+            let postgres = Dialect::Postgres.text(&text);
+            let (escaped, plain) = match postgres.strip_prefix('E') {
+                Some(literal) => (true, unquoted(literal, '\'')),
+                None => (false, unquoted(&postgres, '\'')),
+            };
+            prop_assert_eq!(escaped, text.contains('\\'));
+            let plain = plain.unwrap();
+            let read = if escaped { plain.replace("\\\\", "\\") } else { plain };
+            prop_assert_eq!(read, text);
+        }
+
+        #[test]
+        fn doubles_are_read_back_to_the_same_bits(value in any::<f64>().prop_filter("finite", |x| x.is_finite())) {
+            for dialect in Dialect::ALL {
+                let literal = dialect.double(value);
+                let digits = literal.split('\'').nth(1).unwrap();
+                prop_assert_eq!(digits.parse::<f64>().unwrap().to_bits(), value.to_bits());
+            }
+        }
+    }
+
+    #[test]
+    fn literals_of_each_dialect() {
+        assert_eq!(Dialect::Postgres.identifier("a\"; DROP TABLE t; --"), "\"a\"\"; DROP TABLE t; --\"");
+        assert_eq!(Dialect::Spark.identifier("a`b\\é"), "`a``b\\é`");
+        assert_eq!(Dialect::Postgres.text("it's"), "'it''s'");
+        assert_eq!(Dialect::Postgres.text("a\\'b"), "E'a\\\\''b'");
+        assert_eq!(Dialect::DuckDb.text("a\\'b"), "encode('a\\''b')");
+        assert_eq!(Dialect::Spark.text("a'é"), "X'6127C3A9'");
+        assert_eq!(Dialect::Spark.double(-0.1), "CAST('-1e-1' AS DOUBLE)");
+        assert_eq!(Dialect::Postgres.double(5e-324), "CAST('5e-324' AS double precision)");
+        assert_eq!("spark".parse(), Ok(Dialect::Spark));
+        assert_eq!("mysql".parse::<Dialect>(), Err(UnknownDialect));
+    }
+
+    #[test]
+    fn types_that_a_table_may_have() {
+        use TypeKind::{Boolean, Date, Integer, Number, Text};
+        for (dialect, name, kind) in [
+            (Dialect::Postgres, "double precision", Some(Number)),
+            (Dialect::Postgres, "character varying", Some(Text)),
+            (Dialect::Postgres, "character", None),
+            (Dialect::Postgres, "timestamp without time zone", None),
+            (Dialect::DuckDb, "DECIMAL(18,3)", Some(Number)),
+            (Dialect::DuckDb, "DECIMAL(18,3)[]", None),
+            (Dialect::DuckDb, "UBIGINT", Some(Integer)),
+            (Dialect::DuckDb, "DATE", Some(Date)),
+            (Dialect::Spark, "string", Some(Text)),
+            (Dialect::Spark, "boolean", Some(Boolean)),
+            (Dialect::Spark, "timestamp", None),
+            (Dialect::Spark, "array<int>", None),
+        ] {
+            assert_eq!(dialect.kind(name), kind, "{dialect} {name}");
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! Push-down: a party whose table lives in a database or a cluster releases without exporting it.
+//!
+//! Every stage of a release is a sum of small integers, so one query computes it exactly, and only sums come back.
+//! [`StagedRelease`] writes the query of the next stage and takes its result; noise is added here, never by the engine,
+//! and the ledger session is the one that a release from a file would have. The steps between two queries may be hours
+//! and processes apart: all that a later one needs is in the ledger.
+//!
+//! The form of a result is in docs/FORMAT.md#result-of-a-query; why its sums may be trusted as far as the engine is, in
+//! docs/PRIVACY.md#engines.
+
+mod dialect;
+mod query;
+mod results;
+mod source;
+
+use std::path::Path;
+
+use potluck_release::Study;
+use potluck_release::files::{Existing, check_writable};
+use potluck_release::signing::SigningKey;
+use rand_core::CryptoRng;
+
+pub use dialect::{Dialect, UnknownDialect};
+pub use query::Query;
+pub use results::{COLUMNS, ResultRow, Results};
+pub use source::{Description, Source, TableName};
+
+use crate::ledger::{Session, State};
+use crate::release::{Observer, Published, Read, Standing, Step, Target, draw, publish, reserve};
+use crate::{Error, Ledger, entropy};
+
+/// A release from a table in a database, stage by stage.
+///
+/// It holds nothing but what was asked for: every step looks up in the ledger how far the release has come.
+pub struct StagedRelease<'a> {
+    /// The sealed study.
+    pub study: &'a Study,
+    /// Which of its parties we are.
+    pub party: &'a str,
+    /// Whose budget is charged.
+    pub budget: &'a str,
+    /// Where the party's table is.
+    pub source: &'a Source,
+}
+
+/// What became of a result that was handed in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fed {
+    /// Noise was added to it and stored.
+    Stored,
+    /// The stage had been stored before; nothing was done.
+    Known,
+}
+
+impl StagedRelease<'_> {
+    fn session(&self, ledger: &Ledger) -> Result<Option<Session>, Error> {
+        ledger.session(self.budget, self.study.id(), self.party)
+    }
+
+    fn query(&self, standing: &Standing) -> Result<Query, Error> {
+        Query::new(self.study, self.party, &standing.earlier, &standing.stage, self.source)
+    }
+
+    /// How many stages are stored.
+    pub fn stored_stages(&self, ledger: &Ledger) -> Result<u32, Error> {
+        let standing = Standing::of(self.study, self.party, ledger, self.session(ledger)?.as_ref())?;
+        Ok(standing.position() + u32::from(standing.complete))
+    }
+
+    /// The query of the next stage; nothing if every stage is stored, and only [`Self::finish`] is left.
+    ///
+    /// Refuses what the budget does not allow, before an engine works on it. Nothing is charged.
+    pub fn next_query(&self, ledger: &Ledger) -> Result<Option<Query>, Error> {
+        let session = self.session(ledger)?;
+        let standing = Standing::of(self.study, self.party, ledger, session.as_ref())?;
+        if standing.complete {
+            return Ok(None);
+        }
+        if session.is_none() {
+            ledger.check_budget(self.budget, self.study.mu())?;
+        }
+        self.query(&standing).map(Some)
+    }
+
+    /// Takes the result of the query that [`Self::next_query`] wrote: checks it, adds noise from the operating system's
+    /// randomness and stores it. A result that is refused costs nothing; one that was taken before is left alone.
+    ///
+    /// # Privacy
+    /// The same mechanism, with the same charge, as a release from a file (docs/PRIVACY.md#engines).
+    pub fn feed(
+        &self,
+        ledger: &mut Ledger,
+        results: &Results,
+        observer: &dyn Observer,
+    ) -> Result<Fed, Error> {
+        self.feed_with(ledger, results, observer, entropy::secure_rng)
+    }
+
+    /// The same, with noise from the generator that `seed` makes; for tests, which need to repeat it.
+    pub fn feed_with<R: CryptoRng>(
+        &self,
+        ledger: &mut Ledger,
+        results: &Results,
+        observer: &dyn Observer,
+        seed: impl Fn() -> Result<R, Error>,
+    ) -> Result<Fed, Error> {
+        observer.step(Step::Started);
+        let standing = Standing::of(self.study, self.party, ledger, self.session(ledger)?.as_ref())?;
+        if self.is_stored(&standing, results.fingerprint()?)? {
+            return Ok(Fed::Known);
+        }
+        if standing.complete {
+            return Err(potluck_release::Error::Stages.into());
+        }
+        let query = self.query(&standing)?;
+        let session = reserve(self.study, self.party, self.budget, ledger)?;
+        observer.step(Step::Reserved);
+        observer.stage(standing.stage.name, standing.position());
+        draw(&standing, ledger, &session, observer, &seed, || {
+            results.sums(self.study, self.party, &standing.stage, &query, self.source).map(Read::Sums)
+        })?;
+        Ok(Fed::Stored)
+    }
+
+    /// Whether this is the fingerprint of the query of a stage that is stored.
+    fn is_stored(&self, standing: &Standing, fingerprint: &str) -> Result<bool, Error> {
+        for stored in 0..standing.earlier.len() {
+            let earlier = &standing.earlier[..stored];
+            let stage = self.study.stage(self.party, earlier)?.ok_or(potluck_release::Error::Stages)?;
+            let query = Query::new(self.study, self.party, earlier, &stage, self.source)?;
+            if query.fingerprint == fingerprint {
+                return Ok(true);
+            }
+        }
+        Ok(standing.complete && self.query(standing)?.fingerprint == fingerprint)
+    }
+
+    /// Refuses early, before a stage is charged, what [`Self::finish`] would refuse later.
+    pub fn check_out(&self, ledger: &Ledger, out: &Path, existing: Existing) -> Result<(), Error> {
+        if self.session(ledger)?.is_some_and(|session| session.state == State::Published) {
+            // The same bytes may be there already.
+            return Ok(());
+        }
+        Ok(check_writable(out, existing)?)
+    }
+
+    /// Writes the release from the stored stages, once every stage is stored. Again, it gives the same bytes.
+    pub fn finish(
+        &self,
+        ledger: &mut Ledger,
+        out: &Path,
+        existing: Existing,
+        signing_key: Option<&SigningKey>,
+        observer: &dyn Observer,
+    ) -> Result<Published, Error> {
+        let session = self.session(ledger)?;
+        let standing = Standing::of(self.study, self.party, ledger, session.as_ref())?;
+        let Some(session) = session.filter(|_| standing.complete) else {
+            return Err(potluck_release::Error::Stages.into());
+        };
+        let target = Target { out, existing, signing_key };
+        let repeated = session.state == State::Published;
+        let release = publish(self.study, self.party, &target, ledger, &session, &standing, observer)?;
+        Ok(Published { release, repeated })
+    }
+}

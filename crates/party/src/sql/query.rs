@@ -1,0 +1,456 @@
+//! One query a stage: its exact sums, and what has to be known of the table to trust them.
+//!
+//! A query is a chain of steps, each with a name, that follow crates/core/src/encoding/mod.rs operation by operation:
+//!
+//! | step | of every row |
+//! |---|---|
+//! | `held` | what is stored: numbers as doubles (`x`), levels as text (`t`), the digest of the id |
+//! | `placed` | x clamped to its public bounds, minus their middle (`v`, NULL if missing); which level it is (`l`); where the subject is mixed to |
+//! | `scaled` | v in the units of the stage (`y`) |
+//! | `rounded` | integers (`q`) |
+//! | `measured`, `pulled` | the factor that pulls the row into its ball, if it is outside; the row within it |
+//! | `measured_again`, `pulled_again` | the same once more about the stage's centre |
+//!
+//! Integers are sums of at most n terms of size C, and a study for which n·C reaches 2⁶² is refused, so no 64-bit sum
+//! over the rows of a study can overflow; a table with more rows is refused whatever its sums are.
+
+use potluck_core::encoding::{Encoder, Q, Scaling};
+use potluck_core::mixing::Mixing;
+use potluck_core::stage::{Stage, Statistic, pairs};
+use potluck_release::Study;
+use potluck_release::study::{Column, Domain, IdKind, Missing, Unknown};
+use sha2::{Digest, Sha256};
+
+use super::dialect::{Dialect, whole};
+use super::source::{Source, Stored};
+use crate::Error;
+
+/// Version of the result's form.
+const FORMAT: u32 = 1;
+
+/// The code of a missing level, and of a text that is no level.
+const MISSING: i32 = -1;
+const UNKNOWN: i32 = -2;
+
+/// Quotients of this size and below count as 0, which they are after rounding in every stage (docs/PRIVACY.md#engines).
+const NEGLIGIBLE: f64 = 1e-100;
+
+/// The query of one stage.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Query {
+    /// The SQL, one statement, without a semicolon.
+    pub text: String,
+    /// What its result must carry to be taken for it.
+    pub fingerprint: String,
+    /// The stage's name.
+    pub stage: &'static str,
+    /// The stage's position, from 0.
+    pub position: u32,
+}
+
+impl Query {
+    /// The query of the stage that follows on `earlier`, the noised sums of the stages before it.
+    pub(super) fn new(
+        study: &Study,
+        party: &str,
+        earlier: &[Vec<i64>],
+        stage: &Stage,
+        source: &Source,
+    ) -> Result<Self, Error> {
+        let writer = Writer::new(study, party, stage, source)?;
+        let body = writer.body();
+        let position = earlier.len() as u32;
+        let mut hash = Sha256::new();
+        // The body says what is computed from which table; the rest, for whom.
+        for field in
+            [&format!("potluck sql {FORMAT}"), study.id(), party, &position.to_string(), body.as_str()]
+        {
+            hash.update((field.len() as u64).to_le_bytes());
+            hash.update(field);
+        }
+        let fingerprint = hex::encode(hash.finalize());
+        let union = ["types", "ids", "sums"]
+            .map(|part| format!("UNION ALL SELECT part, number, value FROM {part}_part"))
+            .join("\n");
+        let text = format!(
+            "-- potluck: stage {} ({}) of party {party}\n-- study {}\n{body}\nSELECT 'query' AS part, CAST(0 AS bigint) AS number, '{fingerprint}' AS value\n{}",
+            position + 1,
+            stage.name,
+            study.id(),
+            union
+        );
+        Ok(Self { text, fingerprint, stage: stage.name, position })
+    }
+}
+
+/// Counts that stand before the sums of a row of the result: rows, then refused values of each column.
+pub(super) fn leading_counts(columns: &[Column]) -> usize {
+    1 + columns.len()
+}
+
+/// Whether a column may hold values for which the table is refused.
+fn refuses(column: &Column) -> bool {
+    let unknown = matches!(column.domain(), Domain::Categorical { unknown: Unknown::Error, .. });
+    column.missing() == Missing::Error || unknown
+}
+
+/// Writes the query of a stage.
+struct Writer<'a> {
+    dialect: Dialect,
+    source: &'a Source,
+    columns: &'a [Column],
+    stage: &'a Stage,
+    id_kind: IdKind,
+    key: String,
+    /// Number of mixed rows, if subjects are mixed.
+    mixed: Option<u64>,
+}
+
+impl<'a> Writer<'a> {
+    fn new(study: &'a Study, party: &str, stage: &'a Stage, source: &'a Source) -> Result<Self, Error> {
+        let refused =
+            |problem: &str| Error::Table { table: source.name().to_owned(), problem: problem.to_owned() };
+        let mixed = match stage.statistic {
+            Statistic::Standardise { .. } | Statistic::Moments => None,
+            Statistic::Mixed { mixing: Mixing::Sparse, k } => Some(k),
+            Statistic::Mixed { mixing: Mixing::Bernoulli, .. } => {
+                return Err(refused(
+                    "no engine can mix as the study's mixing = \"bernoulli\" asks (k signs a subject, from a ChaCha12 key stream); agree on a study with mixing = \"sparse\", which has the same privacy and accuracy, or export the columns and use `potluck release --data`",
+                ));
+            }
+            Statistic::Mixed { mixing: Mixing::Identity, .. } => {
+                return Err(refused(
+                    "a study with mixing = \"identity\" publishes a row for every subject, which is no sum that an engine could compute; export the columns in their public order and use `potluck release --data`",
+                ));
+            }
+        };
+        Ok(Self {
+            dialect: source.dialect(),
+            source,
+            columns: study.own_party(party)?.columns(),
+            stage,
+            id_kind: study.definition().id_kind(),
+            key: study.seal().key().to_hex(),
+            mixed,
+        })
+    }
+
+    /// The steps of the query.
+    fn body(&self) -> String {
+        let mut steps = vec![
+            self.step("held", &self.held(), &self.source.quoted_table()),
+            self.step("placed", &self.placed(), "held"),
+            self.step("scaled", &self.scaled(), "placed"),
+            self.step("rounded", &self.rounded(), "scaled"),
+        ];
+        let mut last = "rounded";
+        if let Some(ball) = self.stage.encoder.ball() {
+            let centre = self.stage.encoder.centre();
+            steps.push(self.step("measured", &self.measured(ball.norm_squared()), last));
+            steps.push(self.step("pulled", &self.pulled(centre), "measured"));
+            last = "pulled";
+            if !centre.is_empty() {
+                steps.push(self.step("measured_again", &self.measured(ball.norm_squared()), last));
+                steps.push(self.step("pulled_again", &self.pulled(&[]), "measured_again"));
+                last = "pulled_again";
+            }
+        }
+        steps.push(self.sums(last));
+        steps.push(self.ids());
+        steps.push(self.types());
+        format!("WITH {}", steps.join(",\n"))
+    }
+
+    /// A step: expressions with their names, over every row of another one.
+    fn step(&self, name: &str, columns: &[(String, String)], from: &str) -> String {
+        let columns: Vec<String> = columns
+            .iter()
+            .map(
+                |(expression, name)| {
+                    if expression == name { name.clone() } else { format!("{expression} AS {name}") }
+                },
+            )
+            .collect();
+        format!(
+            "{}\n  SELECT\n    {}\n  FROM {from}{}\n)",
+            self.dialect.step(name),
+            columns.join(",\n    "),
+            self.dialect.fence()
+        )
+    }
+
+    /// A step of the result: one of its parts.
+    fn part(&self, name: &str, number: &str, value: &str, from: &str) -> String {
+        format!(
+            "{}\n  SELECT '{name}' AS part, {number} AS number, {value} AS value\n  FROM {from}\n)",
+            self.dialect.step(&format!("{name}_part"))
+        )
+    }
+
+    /// Columns that go through a step as they are: where subjects are mixed to, and which values are refused.
+    fn carried(&self) -> Vec<(String, String)> {
+        let mixed =
+            if self.mixed.is_some() { vec!["bucket".to_owned(), "sign".to_owned()] } else { Vec::new() };
+        let refusing = self.columns.iter().enumerate().filter(|(_, column)| refuses(column));
+        let refused = refusing.map(|(i, _)| format!("bad{i}"));
+        mixed.into_iter().chain(refused).map(|name| (name.clone(), name)).collect()
+    }
+
+    /// The stored values of every row.
+    fn held(&self) -> Vec<(String, String)> {
+        let mut columns = Vec::new();
+        for (i, (column, stored)) in self.columns.iter().zip(self.source.stored()).enumerate() {
+            let name = self.dialect.identifier(column.name());
+            columns.push(match stored {
+                Stored::Numbers => (self.dialect.number(&name), format!("x{i}")),
+                Stored::Booleans => (self.dialect.boolean(&name), format!("x{i}")),
+                Stored::Dates => (self.dialect.date(&name), format!("x{i}")),
+                Stored::Levels => (self.dialect.text_of(&name), format!("t{i}")),
+            });
+        }
+        if self.mixed.is_some() {
+            let id = self.dialect.identifier(self.source.id());
+            columns.push((self.dialect.digest(&self.key, &id), "digest".to_owned()));
+        }
+        columns
+    }
+
+    /// Numbers on their public range, levels as codes, subjects at their place in the mixing.
+    fn placed(&self) -> Vec<(String, String)> {
+        let mut columns = Vec::new();
+        for (i, (encoder, _)) in self.stage.encoder.columns().iter().enumerate() {
+            let column = &self.columns[i];
+            let missing = column.missing() == Missing::Error;
+            match (encoder, column.domain()) {
+                (Encoder::Numeric(bounds), _) => {
+                    // NaN is larger than any number here, so this is false for it as for infinities.
+                    let finite = format!("abs(x{i}) <= {}", self.dialect.double(f64::MAX));
+                    let clamped = format!(
+                        "LEAST(GREATEST(x{i}, {}), {})",
+                        self.dialect.double(bounds.lo()),
+                        self.dialect.double(bounds.hi())
+                    );
+                    let middle = self.dialect.double(bounds.midpoint());
+                    columns
+                        .push((format!("CASE WHEN {finite} THEN {clamped} - {middle} END"), format!("v{i}")));
+                    if missing {
+                        columns.push((format!("CASE WHEN {finite} THEN 0 ELSE 1 END"), format!("bad{i}")));
+                    }
+                }
+                (Encoder::Categorical(_), Domain::Categorical { levels, unknown }) => {
+                    let cases: String = levels
+                        .iter()
+                        .enumerate()
+                        .map(|(code, level)| format!(" WHEN t{i} = {} THEN {code}", self.dialect.text(level)))
+                        .collect();
+                    let other = match unknown {
+                        Unknown::Error => UNKNOWN,
+                        Unknown::Other => levels
+                            .iter()
+                            .position(|level| level == "other")
+                            .map_or(UNKNOWN, |code| code as i32),
+                    };
+                    columns.push((
+                        format!("CASE WHEN t{i} IS NULL THEN {MISSING}{cases} ELSE {other} END"),
+                        format!("l{i}"),
+                    ));
+                    if refuses(column) {
+                        columns.push((self.bad_level(i, levels, *unknown, missing), format!("bad{i}")));
+                    }
+                }
+                (Encoder::Categorical(_), Domain::Numeric(_)) => {
+                    unreachable!("the stage follows the study's columns")
+                }
+            }
+        }
+        if let Some(k) = self.mixed {
+            let head = self.dialect.digest_head("digest");
+            columns.push((format!("mod({head}, CAST({k} AS bigint))"), "bucket".to_owned()));
+            let sign = self.dialect.digest_sign("digest");
+            columns.push((
+                format!("CASE WHEN {sign} THEN CAST(1 AS bigint) ELSE CAST(-1 AS bigint) END"),
+                "sign".to_owned(),
+            ));
+        }
+        columns
+    }
+
+    /// 1 where a level is missing or unknown and the study refuses that.
+    fn bad_level(&self, i: usize, levels: &[String], unknown: Unknown, missing: bool) -> String {
+        let known: Vec<String> = levels.iter().map(|level| self.dialect.text(level)).collect();
+        let if_missing = i32::from(missing);
+        let if_unknown = i32::from(unknown == Unknown::Error);
+        format!(
+            "CASE WHEN t{i} IS NULL THEN {if_missing} WHEN t{i} IN ({}) THEN 0 ELSE {if_unknown} END",
+            known.join(", ")
+        )
+    }
+
+    /// Numbers in the units of the stage.
+    fn scaled(&self) -> Vec<(String, String)> {
+        let mut columns = self.carried();
+        for (i, (encoder, scalings)) in self.stage.encoder.columns().iter().enumerate() {
+            match encoder {
+                Encoder::Categorical(_) => columns.push((format!("l{i}"), format!("l{i}"))),
+                Encoder::Numeric(bounds) => {
+                    let y = self.in_units(&format!("v{i}"), bounds.half_width(), &scalings[0]);
+                    let zero = self.dialect.double(0.0);
+                    columns
+                        .push((format!("CASE WHEN v{i} IS NULL THEN {zero} ELSE {y} END"), format!("y{i}")));
+                }
+            }
+        }
+        columns
+    }
+
+    /// ((clamp(v/half, low, high) − centre)/scale)·Q.
+    fn in_units(&self, v: &str, half_width: f64, scaling: &Scaling) -> String {
+        let double = |value| self.dialect.double(value);
+        let quotient = format!("{v} / {}", double(half_width));
+        let unit = match self.dialect {
+            // It fails where a quotient is too small for a double.
+            Dialect::Postgres => format!(
+                "CASE WHEN abs({v}) <= {} THEN {} ELSE {quotient} END",
+                double(half_width * NEGLIGIBLE),
+                double(0.0)
+            ),
+            Dialect::DuckDb | Dialect::Spark => quotient,
+        };
+        format!(
+            "((LEAST(GREATEST({unit}, {}), {}) - {}) / {}) * {}",
+            double(scaling.low),
+            double(scaling.high),
+            double(scaling.centre),
+            double(scaling.scale),
+            double(f64::from(Q))
+        )
+    }
+
+    /// Whole numbers: sign(y)·⌊|y| + 0.5⌋ within the limit, and the two values of each level.
+    fn rounded(&self) -> Vec<(String, String)> {
+        let mut columns = self.carried();
+        let mut at = 0;
+        for (i, (encoder, scalings)) in self.stage.encoder.columns().iter().enumerate() {
+            match encoder {
+                Encoder::Numeric(_) => {
+                    let half = self.dialect.double(0.5);
+                    let limit = self.dialect.double(f64::from(scalings[0].limit));
+                    let rounded = |size: String| whole(&format!("floor(LEAST({size}, {limit}))"));
+                    let (below, above) =
+                        (rounded(format!("{half} - y{i}")), rounded(format!("y{i} + {half}")));
+                    let zero = self.dialect.double(0.0);
+                    columns.push((
+                        format!("CASE WHEN y{i} < {zero} THEN -{below} ELSE {above} END"),
+                        format!("q{at}"),
+                    ));
+                }
+                Encoder::Categorical(levels) => {
+                    for (place, (level, scaling)) in (levels.first_encoded()..).zip(scalings).enumerate() {
+                        let (present, absent) = (scaling.encode(1.0), scaling.encode(0.0));
+                        let value = format!(
+                            "CAST(CASE l{i} WHEN {level} THEN {present} WHEN {MISSING} THEN 0 ELSE {absent} END AS bigint)"
+                        );
+                        columns.push((value, format!("q{}", at + place)));
+                    }
+                }
+            }
+            at += scalings.len();
+        }
+        columns
+    }
+
+    fn encoded(&self) -> impl Iterator<Item = String> {
+        (0..self.stage.encoder.width()).map(|j| format!("q{j}"))
+    }
+
+    /// √(C/N) where N = Σq² exceeds C.
+    fn measured(&self, norm_squared: u64) -> Vec<(String, String)> {
+        let squares: Vec<String> = self.encoded().map(|q| format!("{q} * {q}")).collect();
+        let norm = squares.join(" + ");
+        let factor = format!(
+            "CASE WHEN {norm} > {norm_squared} THEN sqrt({} / {}) END",
+            self.dialect.double(norm_squared as f64),
+            self.dialect.as_double(&norm)
+        );
+        let mut columns = self.carried();
+        columns.extend(self.encoded().map(|q| (q.clone(), q)));
+        columns.push((factor, "factor".to_owned()));
+        columns
+    }
+
+    /// trunc(q·factor), minus the centre.
+    fn pulled(&self, centre: &[i32]) -> Vec<(String, String)> {
+        let mut columns = self.carried();
+        for (j, q) in self.encoded().enumerate() {
+            let inside = self.dialect.truncated(&format!("{} * factor", self.dialect.as_double(&q)));
+            let mut value = format!("CASE WHEN factor IS NULL THEN {q} ELSE {inside} END");
+            if let Some(&centre) = centre.get(j) {
+                value = format!("{value} - ({centre})");
+            }
+            columns.push((value, q));
+        }
+        columns
+    }
+
+    /// The sums, one row for each mixed row that somebody is mixed to, or one in all.
+    fn sums(&self, from: &str) -> String {
+        let mut sums = vec!["count(*)".to_owned()];
+        sums.extend(
+            self.columns
+                .iter()
+                .enumerate()
+                .map(|(i, column)| if refuses(column) { format!("sum(bad{i})") } else { "0".to_owned() }),
+        );
+        let square = |j: usize| format!("sum(q{j} * q{j})");
+        match &self.stage.statistic {
+            Statistic::Standardise { squares } => {
+                sums.extend(self.encoded().map(|q| format!("sum({q})")));
+                sums.extend(squares.iter().map(|&j| square(j)));
+            }
+            Statistic::Moments => {
+                let width = self.stage.encoder.width();
+                sums.extend(self.encoded().map(|q| format!("sum({q})")));
+                sums.extend((0..width).map(square));
+                sums.extend(pairs(width).map(|(i, j)| format!("sum(q{i} * q{j})")));
+            }
+            Statistic::Mixed { .. } => sums.extend(self.encoded().map(|q| format!("sum(sign * {q})"))),
+        }
+        let value = self.dialect.joined(&sums);
+        match self.mixed {
+            Some(_) => self.part("sums", "bucket", &value, &format!("{from}\n  GROUP BY bucket")),
+            None => self.part("sums", "CAST(0 AS bigint)", &value, from),
+        }
+    }
+
+    /// How many rows, different ids and rows without an id there are; and the first and the last position.
+    fn ids(&self) -> String {
+        let column = self.dialect.identifier(self.source.id());
+        let id = match self.id_kind {
+            IdKind::Text => self.dialect.text_of(&column),
+            IdKind::Integer | IdKind::Row => column,
+        };
+        let mut counts = vec!["coalesce(sum(times), 0)".to_owned(), "count(id)".to_owned()];
+        let nameless = match self.id_kind {
+            IdKind::Text => format!("id IS NULL OR id = {}", self.dialect.text("")),
+            IdKind::Integer | IdKind::Row => "id IS NULL".to_owned(),
+        };
+        counts.push(format!("coalesce(sum(CASE WHEN {nameless} THEN times ELSE 0 END), 0)"));
+        if self.id_kind == IdKind::Row {
+            counts.extend(["coalesce(min(id), 0)".to_owned(), "coalesce(max(id), 0)".to_owned()]);
+        }
+        let from = format!(
+            "(\n    SELECT id, count(*) AS times\n    FROM (SELECT {id} AS id FROM {}) AS ids\n    GROUP BY id\n  ) AS subjects",
+            self.source.quoted_table()
+        );
+        self.part("ids", "CAST(0 AS bigint)", &self.dialect.joined(&counts), &from)
+    }
+
+    /// The types of the columns and of the id.
+    fn types(&self) -> String {
+        let mut columns: Vec<String> =
+            self.columns.iter().map(|column| self.dialect.identifier(column.name())).collect();
+        columns.push(self.dialect.identifier(self.source.id()));
+        let from = format!("{}\n  LIMIT 1", self.source.quoted_table());
+        self.part("types", "CAST(0 AS bigint)", &self.dialect.types(&columns), &from)
+    }
+}

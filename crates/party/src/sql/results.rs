@@ -1,0 +1,339 @@
+//! The result of a query: read, checked, and turned into the exact sums that noise is added to.
+//!
+//! Nothing here trusts the file: it may be of another query, cut short, added to or changed. Messages say what is wrong,
+//! never a count or a sum.
+
+use std::path::Path;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int64Type;
+use arrow_array::{Array, RecordBatch, StringArray};
+use arrow_cast::{CastOptions, cast_with_options};
+use arrow_schema::DataType;
+use potluck_core::encoding::Scaling;
+use potluck_core::stage::{Stage, Statistic};
+use potluck_release::Study;
+use potluck_release::study::{Column, IdKind};
+use zeroize::Zeroizing;
+
+use super::dialect::TypeKind;
+use super::query::{Query, leading_counts};
+use super::source::{Source, Stored};
+use crate::stage::Sums;
+use crate::{Error, Table};
+
+/// The columns of a result.
+pub const COLUMNS: [&str; 3] = ["part", "number", "value"];
+
+/// One row of a result. No `Debug`: it is private.
+pub struct ResultRow {
+    /// What it says: `query`, `types`, `ids` or `sums`.
+    pub part: String,
+    /// Which mixed row the sums are of; 0 elsewhere.
+    pub number: i64,
+    /// What it says, as text.
+    pub value: Zeroizing<String>,
+}
+
+impl ResultRow {
+    /// A row as a database driver gives it.
+    pub fn new(part: String, number: i64, value: String) -> Self {
+        Self { part, number, value: Zeroizing::new(value) }
+    }
+}
+
+/// What a query gave. No `Debug`: it is as private as the table.
+pub struct Results {
+    /// What to call it in messages.
+    name: String,
+    rows: Vec<ResultRow>,
+}
+
+impl Results {
+    /// The rows that a query gave; `name` stands for them in messages.
+    pub fn new(name: &str, rows: impl IntoIterator<Item = ResultRow>) -> Self {
+        Self { name: name.to_owned(), rows: rows.into_iter().collect() }
+    }
+
+    /// The same as Arrow batches.
+    pub fn from_batches(
+        name: &str,
+        batches: impl IntoIterator<Item = Result<RecordBatch, Error>>,
+    ) -> Result<Self, Error> {
+        let mut results = Self::new(name, []);
+        for batch in batches {
+            results.add(&batch?)?;
+        }
+        Ok(results)
+    }
+
+    /// Reads a file that holds them: CSV with a header line, Parquet or Arrow.
+    pub fn read(path: &Path, tmp: &Path) -> Result<Self, Error> {
+        let table = Table::open(path, tmp)?;
+        let (_, batches) = table.batches(&COLUMNS.map(str::to_owned))?;
+        Self::from_batches(table.name(), batches)
+    }
+
+    fn add(&mut self, batch: &RecordBatch) -> Result<(), Error> {
+        let column = |name: &str, kind: &DataType| {
+            let array = batch.column_by_name(name).ok_or_else(|| self.not_a_result())?;
+            // A number that is cut off by a cast would be another number.
+            let options = CastOptions { safe: false, ..CastOptions::default() };
+            let array = cast_with_options(array, kind, &options).map_err(|_| self.not_a_result())?;
+            if array.null_count() > 0 { Err(self.not_a_result()) } else { Ok(array) }
+        };
+        let [part, number, value] = COLUMNS;
+        let (parts, values) = (column(part, &DataType::Utf8)?, column(value, &DataType::Utf8)?);
+        let numbers = column(number, &DataType::Int64)?;
+        let (parts, values): (&StringArray, &StringArray) = (parts.as_string(), values.as_string());
+        for (at, &number) in numbers.as_primitive::<Int64Type>().values().iter().enumerate() {
+            self.rows.push(ResultRow::new(parts.value(at).to_owned(), number, values.value(at).to_owned()));
+        }
+        Ok(())
+    }
+
+    fn problem(&self, problem: &str) -> Error {
+        Error::Table { table: self.name.clone(), problem: problem.to_owned() }
+    }
+
+    fn not_a_result(&self) -> Error {
+        self.problem(
+            "is not the result of a query of `potluck sql`: three columns part, number and value, none of them empty; export it again as it came",
+        )
+    }
+
+    /// The one row of a part.
+    fn only(&self, part: &str) -> Result<&str, Error> {
+        let mut rows = self.rows.iter().filter(|row| row.part == part);
+        match (rows.next(), rows.next()) {
+            (Some(row), None) if row.number == 0 => Ok(&row.value),
+            _ => Err(self.not_a_result()),
+        }
+    }
+
+    /// The fingerprint of the query that it claims to be the result of.
+    pub(super) fn fingerprint(&self) -> Result<&str, Error> {
+        self.only("query")
+    }
+
+    /// Checks everything and returns the exact sums of the stage.
+    pub(super) fn sums(
+        &self,
+        study: &Study,
+        party: &str,
+        stage: &Stage,
+        query: &Query,
+        source: &Source,
+    ) -> Result<Sums, Error> {
+        let columns = study.own_party(party)?.columns();
+        if self.fingerprint()? != query.fingerprint {
+            return Err(self.problem(&format!(
+                "is not the result of the query of stage {} ({}) for this study, party and table; run `potluck sql` and hand in what its query gives",
+                query.position + 1,
+                query.stage
+            )));
+        }
+        let rows = study.definition().rows();
+        // An empty table has no row to show its types.
+        if !self.rows.iter().any(|row| row.part == "types") {
+            return Err(wrong_rows(source, "fewer", rows));
+        }
+        self.check_types(study, columns, source)?;
+        self.check_ids(study, source)?;
+        let exact = self.add_up(columns, stage, source, rows)?;
+        Ok(Sums::from_exact(exact, stage))
+    }
+
+    /// The types of columns and id are those that the built-in reader takes.
+    fn check_types(&self, study: &Study, columns: &[Column], source: &Source) -> Result<(), Error> {
+        let names: Vec<&str> = self.only("types")?.split(';').collect();
+        let [of_columns @ .., of_id] = names.as_slice() else { return Err(self.not_a_result()) };
+        if of_columns.len() != columns.len() {
+            return Err(self.not_a_result());
+        }
+        for ((column, stored), name) in columns.iter().zip(source.stored()).zip(of_columns) {
+            let kind = source.dialect().kind(name);
+            let problem = match (stored, kind) {
+                (Stored::Numbers, Some(TypeKind::Integer | TypeKind::Number | TypeKind::Boolean))
+                | (Stored::Booleans, Some(TypeKind::Boolean))
+                | (Stored::Dates, Some(TypeKind::Date))
+                | (Stored::Levels, Some(TypeKind::Text | TypeKind::Integer | TypeKind::Boolean)) => continue,
+                (Stored::Numbers, Some(TypeKind::Text)) => {
+                    "holds text, but the study gives it bounds; cast it to a number in a view, or give it levels"
+                        .to_owned()
+                }
+                (Stored::Booleans, _) => "is not a boolean; leave out --boolean for it".to_owned(),
+                (Stored::Dates, _) => {
+                    "is not a date; leave out --date for it, or cast it to a date in a view".to_owned()
+                }
+                (Stored::Levels, _) => format!(
+                    "has type {name}, but the study gives it levels; levels are text, whole numbers or booleans: cast it in a view"
+                ),
+                (Stored::Numbers, _) => format!(
+                    "has type {name}, which has no order of numbers; cast it to a number in a view"
+                ),
+            };
+            return Err(column_problem(source, column.name(), &problem));
+        }
+        let kind = source.dialect().kind(of_id);
+        match (study.definition().id_kind(), kind) {
+            (IdKind::Text, Some(TypeKind::Text))
+            | (IdKind::Integer | IdKind::Row, Some(TypeKind::Integer)) => Ok(()),
+            (IdKind::Text, _) => Err(column_problem(
+                source,
+                source.id(),
+                &format!(
+                    "holds ids of type {of_id}, but the study's ids are text; cast it to text in a view, exactly as the other parties write it"
+                ),
+            )),
+            (IdKind::Integer | IdKind::Row, _) => Err(column_problem(
+                source,
+                source.id(),
+                &format!(
+                    "holds ids of type {of_id}, but the study's ids are whole numbers; cast it to bigint in a view"
+                ),
+            )),
+        }
+    }
+
+    /// Every row has an id of its own, and there are as many as the study says.
+    fn check_ids(&self, study: &Study, source: &Source) -> Result<(), Error> {
+        let counts = self.integers(self.only("ids")?)?;
+        let (&[rows, different, nameless], positions) =
+            counts.split_first_chunk::<3>().ok_or_else(|| self.not_a_result())?;
+        let id = |problem: &str| column_problem(source, source.id(), problem);
+        if nameless != 0 {
+            return Err(id("ids are missing; every row needs one"));
+        }
+        if different != rows {
+            return Err(id("the same id stands in several rows; a table has one row for each subject"));
+        }
+        let expected = study.definition().rows();
+        match i128::from(rows).cmp(&i128::from(expected)) {
+            std::cmp::Ordering::Equal => {}
+            std::cmp::Ordering::Less => return Err(wrong_rows(source, "fewer", expected)),
+            std::cmp::Ordering::Greater => return Err(wrong_rows(source, "more", expected)),
+        }
+        match (study.definition().id_kind(), positions) {
+            (IdKind::Row, &[first, last]) if first == 0 && i128::from(last) + 1 == i128::from(rows) => Ok(()),
+            (IdKind::Row, &[_, _]) => {
+                Err(id("positions are the whole numbers from 0 to one less than the rows"))
+            }
+            (IdKind::Text | IdKind::Integer, []) => Ok(()),
+            _ => Err(self.not_a_result()),
+        }
+    }
+
+    /// Puts the sums at their places, and looks whether they can be sums of so many rows.
+    fn add_up(
+        &self,
+        columns: &[Column],
+        stage: &Stage,
+        source: &Source,
+        rows: u64,
+    ) -> Result<Vec<i64>, Error> {
+        let leading = leading_counts(columns);
+        let (slots, width) = match stage.statistic {
+            Statistic::Mixed { k, .. } => (k as usize, stage.encoder.width()),
+            Statistic::Standardise { .. } | Statistic::Moments => (1, stage.coordinates()),
+        };
+        let mut sums = Zeroizing::new(vec![0; stage.coordinates()]);
+        let mut seen = vec![false; slots];
+        let mut total = 0_u64;
+        let mut refused = vec![false; columns.len()];
+        for row in self.rows.iter().filter(|row| row.part == "sums") {
+            let values = self.integers(&row.value)?;
+            let slot = usize::try_from(row.number).ok().filter(|&slot| slot < slots);
+            let Some(slot) = slot.filter(|&slot| !seen[slot] && values.len() == leading + width) else {
+                return Err(self.problem(
+                    "does not have every sum just once; it was changed or is of another stage: run the query again",
+                ));
+            };
+            seen[slot] = true;
+            let (counts, exact) = values.split_at(leading);
+            // A row of sums is of one subject at least.
+            let count = u64::try_from(counts[0]).ok().filter(|&count| count > 0);
+            let count = count.filter(|count| total.checked_add(*count).is_some_and(|total| total <= rows));
+            let count = count.ok_or_else(|| self.inconsistent())?;
+            total += count;
+            for (refused, &bad) in refused.iter_mut().zip(&counts[1..]) {
+                *refused |= bad != 0;
+            }
+            if !possible(stage, count, exact) {
+                return Err(self.inconsistent());
+            }
+            sums[slot * width..][..width].copy_from_slice(exact);
+        }
+        if let Some(column) = refused.iter().position(|&refused| refused) {
+            return Err(column_problem(
+                source,
+                columns[column].name(),
+                "has values that are missing or not among its levels, and the study refuses them; correct the table, or agree on missing = \"midpoint\" or unknown = \"other\"",
+            ));
+        }
+        if total != rows {
+            return Err(self.problem(
+                "lacks sums, or the table was changed while the query ran; run the query again when nobody writes to the table",
+            ));
+        }
+        let parts = ["query", "types", "ids", "sums"];
+        if self.rows.iter().any(|row| !parts.contains(&row.part.as_str())) {
+            return Err(self.not_a_result());
+        }
+        // The sums have an owner from here on that wipes them.
+        Ok(std::mem::take(&mut *sums))
+    }
+
+    fn inconsistent(&self) -> Error {
+        self.problem("has sums that no table of this study can have; it was changed: run the query again")
+    }
+
+    /// Whole numbers with single spaces between them, each written in one way only.
+    fn integers(&self, text: &str) -> Result<Zeroizing<Vec<i64>>, Error> {
+        let parse = |text: &str| {
+            let number: i64 = text.parse().ok()?;
+            (number.to_string() == text).then_some(number)
+        };
+        let numbers: Option<Vec<i64>> = text.split(' ').map(parse).collect();
+        numbers.map(Zeroizing::new).ok_or_else(|| {
+            self.problem("has values that are not whole numbers in plain decimal; export it again as it came")
+        })
+    }
+}
+
+fn column_problem(source: &Source, column: &str, problem: &str) -> Error {
+    Error::Column { table: source.name().to_owned(), column: column.to_owned(), problem: problem.to_owned() }
+}
+
+fn wrong_rows(source: &Source, how: &str, rows: u64) -> Error {
+    Error::wrong_rows(source.name(), how, rows)
+}
+
+/// Whether `count` rows can have these sums.
+fn possible(stage: &Stage, count: u64, sums: &[i64]) -> bool {
+    let scalings = || stage.encoder.columns().iter().flat_map(|(_, scalings)| scalings);
+    let largest_squared = |scaling: &Scaling| {
+        let own = i128::from(scaling.limit).pow(2);
+        // With a ball no entry exceeds its radius, centred or not.
+        stage.encoder.ball().map_or(own, |ball| i128::from(ball.norm_squared()))
+    };
+    let limits: Vec<i128> = scalings().map(largest_squared).collect();
+    let count = i128::from(count);
+    let sum_fits = |sum: i64, limit: i128| i128::from(sum).pow(2) <= count * count * limit;
+    let square_fits = |sum: i64, limit: i128| (0..=count * limit).contains(&i128::from(sum));
+    let (own, rest) = sums.split_at(limits.len());
+    let own_fit = own.iter().zip(&limits).all(|(&sum, &limit)| sum_fits(sum, limit));
+    let rest_fit = match &stage.statistic {
+        Statistic::Mixed { .. } => rest.is_empty(),
+        Statistic::Standardise { squares } => {
+            rest.iter().zip(squares).all(|(&sum, &column)| square_fits(sum, limits[column]))
+        }
+        Statistic::Moments => {
+            let (squares, products) = rest.split_at(limits.len());
+            let limit = limits.iter().copied().max().unwrap_or(0);
+            squares.iter().zip(&limits).all(|(&sum, &limit)| square_fits(sum, limit))
+                && products.iter().all(|&sum| i128::from(sum).abs() <= count * limit)
+        }
+    };
+    own_fit && rest_fit && sums.iter().all(|sum| sum.unsigned_abs() <= stage.sum_limit().unsigned_abs())
+}

@@ -1,0 +1,285 @@
+//! Which table of which engine a party's columns are in, and how they are stored there.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use potluck_release::Study;
+use potluck_release::files::{Audience, Existing, write_file};
+use potluck_release::study::{Column, Domain, IdKind};
+use serde::{Deserialize, Serialize};
+
+use super::dialect::Dialect;
+use crate::Error;
+
+/// The column that holds ids unless another is named.
+const DEFAULT_ID: &str = "id";
+
+/// Version of the file.
+const FORMAT: u32 = 1;
+
+/// What people say about a party's table in a database.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Description {
+    /// The engine's SQL.
+    #[serde(with = "dialect_name")]
+    pub dialect: Dialect,
+    /// The table, as [`TableName::parse`] reads it.
+    pub table: String,
+    /// The column that holds ids [default: `id`; none if ids are positions].
+    pub id: Option<String>,
+    /// Columns with bounds that are stored as booleans.
+    pub booleans: Vec<String>,
+    /// Columns with bounds that are stored as dates.
+    pub dates: Vec<String>,
+}
+
+mod dialect_name {
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+
+    use super::Dialect;
+
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+    pub(super) fn serialize<S: Serializer>(dialect: &Dialect, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(dialect.name())
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Dialect, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
+    }
+}
+
+/// The name of a table: `table`, `schema.table`, `catalog.schema.table`. Names are taken as they stand, capitals
+/// included; one that has a dot in it stands in double quotes, and a double quote within them is doubled.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TableName(Vec<String>);
+
+impl TableName {
+    /// Reads a name.
+    pub fn parse(text: &str) -> Result<Self, Error> {
+        let wrong = |problem: &str| Error::Table { table: text.to_owned(), problem: problem.to_owned() };
+        let mut parts = vec![String::new()];
+        let mut characters = text.chars().peekable();
+        let mut quoted = false;
+        // Whether a part began with a quote: then nothing but a dot may follow on the closing one.
+        let mut closed = false;
+        while let Some(c) = characters.next() {
+            let part = parts.last_mut().expect("there is a first part");
+            match c {
+                '"' if quoted && characters.peek() == Some(&'"') => {
+                    characters.next();
+                    part.push('"');
+                }
+                '"' if quoted => (quoted, closed) = (false, true),
+                c if quoted => part.push(c),
+                '.' => {
+                    parts.push(String::new());
+                    closed = false;
+                }
+                '"' if part.is_empty() && !closed => quoted = true,
+                c if !closed && c != '"' => part.push(c),
+                _ => {
+                    return Err(wrong("a quoted name is quoted from end to end: \"my schema\".\"my table\""));
+                }
+            }
+        }
+        if quoted {
+            return Err(wrong("a quote is not closed"));
+        }
+        if parts.iter().any(|part| part.is_empty() || part.chars().any(char::is_control)) {
+            return Err(wrong(
+                "is not the name of a table; names are not empty, and one with a dot in it stands in double quotes",
+            ));
+        }
+        Ok(Self(parts))
+    }
+
+    pub(super) fn parts(&self) -> &[String] {
+        &self.0
+    }
+}
+
+/// How the values of a column are stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stored {
+    /// Numbers of any type.
+    Numbers,
+    /// Booleans that stand for 0 and 1.
+    Booleans,
+    /// Dates that stand for days.
+    Dates,
+    /// Anything that levels are compared with.
+    Levels,
+}
+
+/// A party's table in a database, checked against the study.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Source {
+    description: Description,
+    table: TableName,
+    id: String,
+    stored: Vec<Stored>,
+}
+
+impl Source {
+    /// Checks a description against the study.
+    pub fn new(study: &Study, party: &str, description: Description) -> Result<Self, Error> {
+        let table = TableName::parse(&description.table)?;
+        let columns = study.own_party(party)?.columns();
+        let problem = |column: &str, problem: &str| Error::Column {
+            table: description.table.clone(),
+            column: column.to_owned(),
+            problem: problem.to_owned(),
+        };
+        let id = match (&description.id, study.definition().id_kind()) {
+            (None, IdKind::Row) => {
+                return Err(Error::Table {
+                    table: description.table.clone(),
+                    problem:
+                        "rows of a database have no order, but the study's ids are positions; name with --id a column of whole numbers that holds them, from 0"
+                            .to_owned(),
+                });
+            }
+            (named, _) => named.clone().unwrap_or_else(|| DEFAULT_ID.to_owned()),
+        };
+        if columns.iter().any(|column| column.name() == id) {
+            return Err(problem(
+                &id,
+                "is both the id and a column of the study; name another id column with --id",
+            ));
+        }
+        for column in description.booleans.iter().chain(&description.dates) {
+            let known = columns.iter().find(|known| known.name() == column);
+            if !known.is_some_and(|known| matches!(known.domain(), Domain::Numeric(_))) {
+                return Err(problem(
+                    column,
+                    "is not a column with bounds of this party; only those need to be declared as booleans or dates",
+                ));
+            }
+            if description.booleans.contains(column) && description.dates.contains(column) {
+                return Err(problem(column, "cannot be both a boolean and a date"));
+            }
+        }
+        let longest = description.dialect.longest_name();
+        let names = columns.iter().map(Column::name).chain([id.as_str()]);
+        for name in names.chain(table.parts().iter().map(String::as_str)) {
+            if name.is_empty() || name.chars().any(char::is_control) {
+                return Err(problem(name, "is not the name of a column"));
+            }
+            if name.len() > longest {
+                return Err(problem(
+                    name,
+                    &format!(
+                        "has a name of more than {longest} bytes, which {} cuts off; use a shorter name",
+                        description.dialect
+                    ),
+                ));
+            }
+        }
+        let stored = |column: &Column| match column.domain() {
+            Domain::Categorical { .. } => Stored::Levels,
+            Domain::Numeric(_) if description.booleans.iter().any(|name| name == column.name()) => {
+                Stored::Booleans
+            }
+            Domain::Numeric(_) if description.dates.iter().any(|name| name == column.name()) => Stored::Dates,
+            Domain::Numeric(_) => Stored::Numbers,
+        };
+        let stored = columns.iter().map(stored).collect();
+        Ok(Self { description, table, id, stored })
+    }
+
+    /// What was said about it.
+    pub fn description(&self) -> &Description {
+        &self.description
+    }
+
+    pub(super) fn dialect(&self) -> Dialect {
+        self.description.dialect
+    }
+
+    /// The table as people named it.
+    pub(super) fn name(&self) -> &str {
+        &self.description.table
+    }
+
+    /// The table as the engine names it.
+    pub(super) fn quoted_table(&self) -> String {
+        let quoted: Vec<String> =
+            self.table.parts().iter().map(|part| self.dialect().identifier(part)).collect();
+        quoted.join(".")
+    }
+
+    pub(super) fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// How each of the party's columns is stored, in the study's order.
+    pub(super) fn stored(&self) -> &[Stored] {
+        &self.stored
+    }
+
+    fn file(state: &Path, party: &str) -> PathBuf {
+        state.join(format!("{party}.source.json"))
+    }
+
+    /// Remembers in `state` where the party's columns are.
+    pub fn save(&self, study: &Study, party: &str, state: &Path) -> Result<(), Error> {
+        let path = Self::file(state, party);
+        let failed = |source| Error::from(potluck_release::Error::Write { path: path.clone(), source });
+        fs::create_dir_all(state).map_err(failed)?;
+        let file = SourceFile {
+            format: FORMAT,
+            study_id: study.id().to_owned(),
+            party: party.to_owned(),
+            source: self.description.clone(),
+        };
+        let mut text = serde_json::to_vec_pretty(&file).expect("a source is plain data");
+        text.push(b'\n');
+        Ok(write_file(&path, &text, Existing::Replace, Audience::Owner)?)
+    }
+
+    /// What `state` remembers of the party's table; nothing if no query was written for this release yet.
+    pub fn load(study: &Study, party: &str, state: &Path) -> Result<Option<Self>, Error> {
+        let path = Self::file(state, party);
+        let text = match fs::read(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(source) => return Err(potluck_release::Error::Read { path, source }.into()),
+        };
+        let file: SourceFile = serde_json::from_slice(&text).map_err(|_| Error::Table {
+            table: path.display().to_string(),
+            problem: "is damaged; remove it and run `potluck sql` again".to_owned(),
+        })?;
+        if file.format != FORMAT || file.study_id != study.id() || file.party != party {
+            return Ok(None);
+        }
+        Self::new(study, party, file.source).map(Some)
+    }
+}
+
+/// The file in the state folder.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SourceFile {
+    format: u32,
+    study_id: String,
+    party: String,
+    source: Description,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn table_names() {
+        let parse = |text: &str| TableName::parse(text).map(|name| name.0).ok();
+        assert_eq!(parse("people"), Some(vec!["people".to_owned()]));
+        assert_eq!(parse("Clinic.my people"), Some(vec!["Clinic".to_owned(), "my people".to_owned()]));
+        assert_eq!(parse("\"a.b\".\"say \"\"c\"\"\""), Some(vec!["a.b".to_owned(), "say \"c\"".to_owned()]));
+        assert_eq!(parse("a;DROP TABLE b--"), Some(vec!["a;DROP TABLE b--".to_owned()]));
+        for bad in ["", ".", "a.", ".a", "\"a", "\"a\"b", "a\"b\"", "\"\"", "a\nb", "\"a\"\""] {
+            assert_eq!(parse(bad), None, "{bad}");
+        }
+    }
+}

@@ -1,0 +1,578 @@
+"""The sums of PostgreSQL, DuckDB and Spark are those of the built-in reader, to the last bit, in every stage of a
+release; and a release goes all the way through each of them. An engine that is not there fails; nothing is skipped."""
+
+import csv
+import decimal
+import glob
+import json
+import os
+import pathlib
+import pwd
+import shutil
+import subprocess
+import tempfile
+import time
+
+import duckdb
+import numpy
+import psycopg
+import pyarrow
+import pyarrow.compute
+import pyarrow.csv
+import pyarrow.parquet
+import pytest
+from pyspark.sql import SparkSession
+
+POTLUCK = os.path.abspath(os.environ["POTLUCK"])
+# The whole figure is 1,000,000: POTLUCK_SQL_ROWS=1000000.
+ROWS = int(os.environ.get("POTLUCK_SQL_ROWS", "100000"))
+# A name that no quoting by hand survives.
+ODD = 'odd "name"; DROP TABLE `people` -- \\é%s:x?'
+ODD_LEVEL = "it's \\x41 \"so\"; --é日本%"
+STAGES = ["standardise-1", "standardise-2", "moments", "mixed"]
+ENGINES = ["postgres", "duckdb", "spark"]
+
+# Every column with what the study says of it.
+COLUMNS = {
+    "plain": {"lo": -3.7, "hi": 4.1},
+    "single": {"lo": -1, "hi": 1},
+    "tiny": {"lo": -100, "hi": 90},
+    "whole": {"lo": 0, "hi": 1e9},
+    "big": {"lo": -9e18, "hi": 9e18},
+    "money": {"lo": 0, "hi": 1000},
+    "fine": {"lo": -0.5, "hi": 0.5},
+    "near": {"lo": -16384, "hi": 16384},
+    "flag": {"lo": 0, "hi": 1},
+    "born": {"lo": -20000, "hi": 20000},
+    ODD: {"lo": 0, "hi": 1, "missing": "error"},
+    "smoker": {"levels": ["no", "yes"]},
+    "region": {"levels": ["north", ODD_LEVEL, "other"], "unknown": "other"},
+    "member": {"levels": ["false", "true"], "missing": "error"},
+    "grade": {"levels": ["-1", "0", "1", "2"]},
+}
+
+
+def potluck(*arguments, folder, code=0):
+    """Runs the command; returns stdout, or stderr if it was to fail."""
+    done = subprocess.run([POTLUCK, *map(str, arguments)], cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == code, f"{arguments}: {done.returncode}\n{done.stdout}\n{done.stderr}"
+    return done.stderr if code else done.stdout
+
+
+def toml(value):
+    """A value in TOML."""
+    return json.dumps(value, ensure_ascii=True)
+
+
+def write_study(folder, rows, kind, columns=None, extra="", name="study.toml"):
+    """A sealed study with one party that has the columns, and one more."""
+    text = f'format = 1\n[study]\nname = "engines"\nrows = {rows}\nid = "{kind}"\n{extra}\n'
+    text += "[privacy]\nepsilon = 2.0\ndelta = 1e-6\n[[party]]\nname = \"north\"\n"
+    for column, facts in (columns or COLUMNS).items():
+        text += f"[[party.column]]\nname = {toml(column)}\n"
+        text += "".join(f"{key} = {toml(value)}\n" for key, value in facts.items())
+    text += '[[party]]\nname = "south"\n[[party.column]]\nname = "other column"\nlo = 0\nhi = 1\n'
+    (folder / name).write_text(text)
+    potluck("study", "seal", name, folder=folder)
+
+
+def people(rows, kind):
+    """A table with every type of column and every value that an engine could trip over."""
+    random = numpy.random.default_rng(7)
+
+    def missing(values, share=0.05):
+        return pyarrow.array(values, mask=random.random(rows) < share)
+
+    plain = random.normal(0, 2, rows)
+    special = [
+        *[float("nan"), float("inf"), float("-inf"), -0.0, 0.0, 5e-324, -5e-324, 2.5e-308, 1e308, -1e308, 1e-320],
+        *[0.2, 0.2 + 5e-324, 4.1, -3.7, 1.7976931348623157e308, 3.4e38, 1e-101, -1e-99, 4.1 + 1e-15],
+    ]
+    plain[: len(special)] = special
+    single = random.normal(0, 1, rows).astype("float32")
+    single[:6] = [float("nan"), float("inf"), -0.0, 1e-45, 0.1, -3e38]
+    # Halves of a step, and their neighbours: where rounding is decided.
+    steps = random.integers(-17000, 17000, rows) + random.choice([0.5, 0.25, 0.0], rows)
+    near = numpy.nextafter(steps, random.choice([-1e9, 0, 1e9], rows))
+    near = numpy.where(random.random(rows) < 0.5, steps, near)
+    big = random.integers(-(2**63), 2**63 - 1, rows, dtype="int64", endpoint=True)
+    big[:4] = [2**63 - 1, -(2**63), 2**53 + 1, -1]
+    digits = random.integers(-(10**18), 10**18, rows)
+    context = decimal.Context(prec=38)
+    fine = [context.create_decimal(int(d)).scaleb(-18, context) + decimal.Decimal("1e-19") for d in digits]
+    words = numpy.array(["north", ODD_LEVEL, "other", "elsewhere", "North", "north ", "", "ＮＯＲＴＨ"])
+    table = {
+        "plain": missing(plain),
+        "single": missing(single),
+        "tiny": missing(random.integers(-200, 200, rows).astype("int16")),
+        "whole": missing(random.integers(-(2**31), 2**31, rows).astype("int32")),
+        "big": missing(big),
+        "money": missing(random.integers(-5000, 150000, rows)).cast(pyarrow.decimal128(19, 0)),
+        "fine": pyarrow.array(fine, pyarrow.decimal128(38, 19), mask=random.random(rows) < 0.05),
+        "near": missing(near),
+        "flag": missing(random.random(rows) < 0.3),
+        "born": missing(random.integers(-30000, 30000, rows).astype("int32")).cast(pyarrow.date32()),
+        ODD: pyarrow.array(random.random(rows)),
+        "smoker": missing(random.choice(["no", "yes"], rows)),
+        "region": missing(words[random.integers(0, len(words), rows)]),
+        "member": pyarrow.array(random.random(rows) < 0.7),
+        "grade": missing(random.integers(-1, 3, rows).astype("int64")),
+    }
+    # Two digits after the point, exactly.
+    cents = table["money"].cast(pyarrow.decimal128(21, 2))
+    table["money"] = pyarrow.compute.divide(cents, pyarrow.scalar(decimal.Decimal(100))).cast(
+        pyarrow.decimal128(12, 2), safe=False
+    )
+    order = random.permutation(rows)
+    if kind == "text":
+        odd = ["é", "e\u0301", " padded ", "007", "7", "日本", "'", "\\", "%", "😀", "a" * 200, "A", "a", "ß", "İ"]
+        table["id"] = [odd[i] if i < len(odd) else f"pé-{i}" for i in order]
+    elif kind == "row":
+        table["id"] = order.astype("int64")
+    else:
+        ids = order.astype("int64") * 7_919 - 1_000
+        ids[:2] = [2**63 - 1, -(2**63)]
+        table["id"] = ids
+    return pyarrow.table(table)
+
+
+class Postgres:
+    """A server of our own, started for the tests."""
+
+    def __init__(self, folder):
+        programs = sorted(glob.glob("/usr/lib/postgresql/*/bin"))
+        assert programs, "PostgreSQL is not installed: apt-get install postgresql"
+        self.programs, self.folder = programs[-1], folder
+        # The server refuses to run as root.
+        self.prefix = ["runuser", "-u", "postgres", "--"] if os.geteuid() == 0 else []
+        if self.prefix:
+            user = pwd.getpwnam("postgres")
+            os.chown(folder, user.pw_uid, user.pw_gid)
+        self.run("initdb", "-D", folder / "data", "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8")
+        options = f"-k {folder} -c listen_addresses='' -c fsync=off -c max_wal_size=4GB -c work_mem=64MB"
+        self.run("pg_ctl", "-D", folder / "data", "-o", options, "-l", folder / "log", "-w", "start")
+        self.connection = psycopg.connect(host=str(folder), user="postgres", autocommit=True)
+
+    def run(self, program, *arguments):
+        command = [*self.prefix, os.path.join(self.programs, program), *map(str, arguments)]
+        subprocess.run(command, check=True, capture_output=True, cwd=self.folder)
+
+    def stop(self):
+        self.connection.close()
+        self.run("pg_ctl", "-D", self.folder / "data", "-m", "immediate", "stop")
+
+    def load(self, table, name, path):
+        del path
+        kinds = {"float": "real", "double": "double precision", "int16": "smallint", "int32": "integer"}
+        kinds |= {"int64": "bigint", "bool": "boolean", "date32[day]": "date", "string": "text"}
+
+        def kind(field):
+            text = str(field.type)
+            return text.replace("decimal128", "numeric") if text.startswith("decimal") else kinds[text]
+
+        with self.connection.cursor() as cursor:
+            quoted = [f'{quote(field.name)} {kind(field)}' for field in table.schema]
+            cursor.execute("CREATE SCHEMA IF NOT EXISTS clinic")
+            cursor.execute(f"DROP TABLE IF EXISTS clinic.{quote(name)} CASCADE")
+            cursor.execute(f"CREATE TABLE clinic.{quote(name)} ({', '.join(quoted)})")
+            sink = pyarrow.BufferOutputStream()
+            pyarrow.csv.write_csv(table, sink)
+            with cursor.copy(f"COPY clinic.{quote(name)} FROM STDIN CSV HEADER") as copy:
+                copy.write(sink.getvalue().to_pybytes())
+            cursor.execute(f"ANALYZE clinic.{quote(name)}")
+        return f'clinic.{quote(name)}'
+
+    def query(self, text):
+        with self.connection.cursor() as cursor:
+            return cursor.execute(text).fetchall()
+
+
+class DuckDb:
+    def __init__(self):
+        self.connection = duckdb.connect()
+        self.connection.execute("CREATE SCHEMA clinic")
+
+    def load(self, table, name, path):
+        del table
+        self.connection.execute(
+            f"CREATE OR REPLACE TABLE clinic.{quote(name)} AS SELECT * FROM read_parquet('{path}')"
+        )
+        return f"clinic.{quote(name)}"
+
+    def query(self, text):
+        return self.connection.execute(text).fetchall()
+
+
+class Spark:
+    def __init__(self, folder):
+        builder = SparkSession.builder.master("local-cluster[2,1,1024]").config("spark.ui.enabled", "false")
+        builder = builder.config("spark.sql.shuffle.partitions", "4")
+        builder = builder.config("spark.sql.warehouse.dir", str(folder / "warehouse"))
+        builder = builder.config("spark.local.dir", str(folder / "local")).config("spark.executor.memory", "1g")
+        self.session = builder.getOrCreate()
+        self.session.sparkContext.setLogLevel("ERROR")
+
+    def load(self, table, name, path):
+        del table
+        self.session.read.parquet(str(path)).createOrReplaceTempView(f"`{name}`")
+        return quote(name)
+
+    def query(self, text, ansi=True):
+        self.session.conf.set("spark.sql.ansi.enabled", "true" if ansi else "false")
+        return [tuple(row) for row in self.session.sql(text).collect()]
+
+
+def quote(name):
+    return '"' + name.replace('"', '""') + '"'
+
+
+@pytest.fixture(scope="session")
+def engines(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("engines")
+    # A socket's name must be short, and the server's user must get there.
+    home = tempfile.mkdtemp(prefix="potluck-")
+    os.chmod(home, 0o755)
+    postgres = None
+    try:
+        postgres = Postgres(pathlib.Path(home))
+        spark = Spark(folder)
+        yield {"postgres": postgres, "duckdb": DuckDb(), "spark": spark}
+        spark.session.stop()
+    finally:
+        if postgres is not None:
+            postgres.stop()
+        shutil.rmtree(home, ignore_errors=True)
+
+
+def budget(folder, name="ledger"):
+    potluck("ledger", "init", "--ledger", name, "--table", "t", "--epsilon", "2", "--delta", "1e-6", folder=folder)
+
+
+def spent(folder, name="ledger"):
+    return json.loads(potluck("ledger", "show", "--ledger", name, "--json", folder=folder))["budgets"][0]["spent"]
+
+
+def sql(folder, dialect, table, *more, code=0, study="study.toml", ledger="ledger"):
+    """Prints the query of the next stage."""
+    return potluck(
+        *["sql", study, "--party", "north", "--table", table, "--dialect", dialect, "--state", f"state-{dialect}"],
+        *["--ledger", ledger, *more],
+        folder=folder,
+        code=code,
+    ).removesuffix(";\n")
+
+
+def hand_in(folder, dialect, path, code=0, study="study.toml", ledger="ledger", out="north.release.parquet"):
+    """Hands the result of a query in."""
+    return potluck(
+        *["release", study, "--party", "north", "--sums", path, "--state", f"state-{dialect}", "--ledger", ledger],
+        *["--out", out, "--yes", "--accept-low-accuracy"],
+        folder=folder,
+        code=code,
+    )
+
+
+def save(rows, path):
+    """A result as a file, CSV or Parquet by its name."""
+    if path.suffix == ".parquet":
+        part, number, value = zip(*rows)
+        columns = {"part": list(part), "number": list(number), "value": list(value)}
+        pyarrow.parquet.write_table(pyarrow.table(columns), path)
+    else:
+        with open(path, "w", newline="") as file:
+            csv.writer(file).writerows([("part", "number", "value"), *rows])
+
+
+def sums_of(rows, columns):
+    """The sums of a result, by row of the mixing."""
+    return {number: value.split(" ")[1 + columns :] for part, number, value in rows if part == "sums"}
+
+
+def audited(folder, stage, *more):
+    """The sums of the built-in reader, by row of the mixing."""
+    potluck(
+        *["sums", "study.toml", "--party", "north", "--data", "people.parquet", "--state", "audit", "--force", *more],
+        folder=folder,
+    )
+    sums = {}
+    with open(folder / "audit" / f"north.{stage}.sums.csv", newline="") as file:
+        for line in csv.DictReader(file):
+            row = int(line["row"]) if stage == "mixed" else 0
+            sums.setdefault(row, []).append(line["sum"])
+    return without_zeros(sums)
+
+
+def without_zeros(sums):
+    """Rows of the mixing that nobody is mixed to do not come back from an engine."""
+    return {row: values for row, values in sums.items() if set(values) != {"0"}}
+
+
+@pytest.mark.parametrize("kind", ["text", "integer"])
+def test_every_engine_gives_the_sums_of_the_built_in_reader(engines, tmp_path, kind):
+    table = people(ROWS, kind)
+    pyarrow.parquet.write_table(table, tmp_path / "people.parquet", row_group_size=ROWS // 7)
+    write_study(tmp_path, ROWS, kind)
+    budget(tmp_path)
+    names = {name: engine.load(table, 'my "people"', tmp_path / "people.parquet") for name, engine in engines.items()}
+    results, times = {}, {}
+    for stage, turn in zip(STAGES, ["postgres", "duckdb", "spark", "postgres"]):
+        for name, engine in engines.items():
+            query = sql(tmp_path, name, names[name], "--boolean", "flag", "--date", "born")
+            start = time.monotonic()
+            results[name, stage] = engine.query(query)
+            times[name, stage] = time.monotonic() - start
+            if name == "spark" and kind == "text":
+                assert sorted(engine.query(query, ansi=False)) == sorted(results[name, stage])
+        path = tmp_path / f"{stage}.{'csv' if turn == 'postgres' else 'parquet'}"
+        save(results[turn, stage], path)
+        before = spent(tmp_path)
+        answer = hand_in(tmp_path, turn, path)
+        assert ("published" in answer) == (stage == "mixed")
+        assert (before == "0") == (stage == "standardise-1"), "one charge"
+    for (name, stage), seconds in times.items():
+        print(f"{ROWS} rows, {stage}, {name}: {seconds:.1f} s")
+    for number, stage in enumerate(STAGES):
+        expected = audited(tmp_path, stage, "--release", "north.release.parquet", "--stage", number + 1)
+        assert sum(map(len, expected.values())) > len(COLUMNS)
+        for name in ENGINES:
+            found = without_zeros(sums_of(results[name, stage], len(COLUMNS)))
+            assert found == expected, f"{name}, {stage}"
+    assert "north.release.parquet" in potluck("verify", "north.release.parquet", folder=tmp_path)
+
+
+FEW = {"amount": {"lo": 0, "hi": 1, "missing": "error"}, "grade": {"levels": ["a", "b", "c"]}}
+
+
+def few(rows=300):
+    """A small table for the columns above."""
+    amounts = [i / rows for i in range(rows)]
+    grades = ["abc"[i % 3] if i % 5 else None for i in range(rows)]
+    return {"id": [f"é{i}" for i in range(rows)], "amount": amounts, "grade": grades}
+
+
+def load(engine, folder, columns, name="people"):
+    table = pyarrow.table(columns)
+    path = folder / "people.parquet"
+    pyarrow.parquet.write_table(table, path)
+    return engine.load(table, name, path)
+
+
+@pytest.mark.parametrize("name", ENGINES)
+def test_what_is_wrong_with_a_table_is_found_by_the_engine_and_costs_nothing(engines, tmp_path, name):
+    write_study(tmp_path, 300, "text", FEW)
+    budget(tmp_path)
+    people = few()
+
+    def changed(column, position, value):
+        return {**people, column: [*people[column][:position], value, *people[column][position + 1 :]]}
+
+    def first(rows):
+        return {column: values[:rows] for column, values in people.items()}
+
+    wrong = {
+        "the same id stands in several rows": changed("id", 7, "é200"),
+        "ids are missing": changed("id", 7, None),
+        "ids are missing ": changed("id", 7, ""),
+        "fewer rows than the 300": first(299),
+        "fewer rows than the 300 ": pyarrow.table(people).slice(0, 0),
+        "more rows than the 300": {column: [*values, values[0]] for column, values in people.items()}
+        | {"id": [*people["id"], "somebody else"]},
+        '"amount": has values that are missing': changed("amount", 299, None),
+        '"amount": has values that are missing ': changed("amount", 299, float("nan")),
+        '"grade": has values that are missing or not among its levels': changed("grade", 3, "A"),
+        '"amount": holds text': {**people, "amount": [str(x) for x in people["amount"]]},
+        '"grade": has type ': {**people, "grade": people["amount"]},
+        '"id": holds ids of type ': {**people, "id": list(range(300))},
+    }
+    for problem, columns in wrong.items():
+        table = load(engines[name], tmp_path, columns)
+        rows = engines[name].query(sql(tmp_path, name, table))
+        save(rows, tmp_path / "sums.csv")
+        assert problem.strip() in hand_in(tmp_path, name, "sums.csv", code=3), problem
+        assert spent(tmp_path) == "0"
+        assert not (tmp_path / "north.release.parquet").exists()
+    if name == "spark":
+        # Without ANSI mode a date cast to a number is NULL, and would pass for missing.
+        dates = pyarrow.array(range(300), pyarrow.int32()).cast(pyarrow.date32())
+        table = load(engines[name], tmp_path, {**people, "amount": dates})
+        rows = engines[name].query(sql(tmp_path, name, table), ansi=False)
+        save(rows, tmp_path / "sums.csv")
+        assert "has type date" in hand_in(tmp_path, name, "sums.csv", code=3)
+    table = load(engines[name], tmp_path, people)
+    save(engines[name].query(sql(tmp_path, name, table)), tmp_path / "sums.csv")
+    hand_in(tmp_path, name, "sums.csv")
+    assert spent(tmp_path) != "0"
+
+
+def test_only_the_result_of_the_query_at_hand_is_taken(engines, tmp_path):
+    engine = engines["duckdb"]
+    write_study(tmp_path, 300, "text", FEW)
+    budget(tmp_path)
+    table = load(engine, tmp_path, few())
+    query = sql(tmp_path, "duckdb", table)
+    rows = engine.query(query)
+    write_study(tmp_path, 300, "text", FEW, name="other.toml")
+    other = engine.query(sql(tmp_path, "duckdb", table, study="other.toml"))
+    query_again = sql(tmp_path, "duckdb", table)
+    assert query_again == query, "a query depends on nothing but what was asked for"
+    for files in [
+        other,
+        [row for row in rows if row[0] != "sums"],
+        [*rows, rows[-1]],
+        [row if row[0] != "sums" else ("sums", 0, row[2] + " 1") for row in rows],
+        [row if row[0] != "sums" else ("sums", 0, row[2].replace(" ", ",")) for row in rows],
+        [row if row[0] != "sums" else ("sums", 0, None) for row in rows],
+    ]:
+        save(files, tmp_path / "wrong.parquet")
+        hand_in(tmp_path, "duckdb", "wrong.parquet", code=3)
+        assert spent(tmp_path) == "0"
+    for content in ["", "part,number\nquery,0\n", "patient,age\n1,2\n", "PAR1"]:
+        (tmp_path / "wrong.csv").write_text(content)
+        hand_in(tmp_path, "duckdb", "wrong.csv", code=3)
+        assert spent(tmp_path) == "0"
+    save(rows, tmp_path / "sums.csv")
+    hand_in(tmp_path, "duckdb", "sums.csv")
+    charge = spent(tmp_path)
+    # Handing it in again after a crash changes nothing, and asks for the next stage.
+    assert "standardise-2" in hand_in(tmp_path, "duckdb", "sums.csv")
+    hand_in(tmp_path, "duckdb", "wrong.csv", code=3)
+    sql(tmp_path, "duckdb", "clinic.another", code=2)
+    for stage in STAGES[1:]:
+        # Where the table is was said before.
+        query = potluck(
+            *["sql", "study.toml", "--party", "north", "--state", "state-duckdb", "--ledger", "ledger"], folder=tmp_path
+        )
+        assert f"({stage})" in query
+        save(engine.query(query), tmp_path / "sums.csv")
+        hand_in(tmp_path, "duckdb", "sums.csv")
+    assert spent(tmp_path) == charge
+    release = (tmp_path / "north.release.parquet").read_bytes()
+    (tmp_path / "north.release.parquet").unlink()
+    # Every stage is stored: the file can be written again without a result.
+    potluck(
+        *["release", "study.toml", "--party", "north", "--state", "state-duckdb", "--ledger", "ledger"],
+        *["--out", "north.release.parquet", "--yes"],
+        folder=tmp_path,
+    )
+    assert (tmp_path / "north.release.parquet").read_bytes() == release
+
+
+def test_collations_and_capitals_do_not_matter(engines, tmp_path):
+    """Ids and levels that a column's collation takes for equal are different to potluck."""
+    levels = ["Straße", "straße", "STRASSE"]
+    write_study(tmp_path, 300, "text", {"street": {"levels": levels}, "amount": FEW["amount"]})
+    budget(tmp_path)
+    people = {
+        "id": [f"{'aA'[i % 2]}{i // 2}" for i in range(300)],
+        "street": [levels[i * i % 3] for i in range(300)],
+        "amount": few()["amount"],
+    }
+    names = {name: load(engine, tmp_path, people) for name, engine in engines.items()}
+    for command in [
+        "CREATE COLLATION loose (provider = icu, locale = 'und-u-ks-level1', deterministic = false)",
+        *[f"ALTER TABLE clinic.people ALTER COLUMN {column} TYPE text COLLATE loose" for column in ["id", "street"]],
+    ]:
+        engines["postgres"].connection.execute(command)
+    assert engines["postgres"].query("SELECT count(DISTINCT id) FROM clinic.people") == [(150,)]
+    engines["duckdb"].connection.execute(
+        "CREATE TABLE clinic.loose (id VARCHAR COLLATE NOCASE, street VARCHAR COLLATE NOCASE, amount DOUBLE)"
+    )
+    engines["duckdb"].connection.execute("INSERT INTO clinic.loose SELECT * FROM clinic.people")
+    names["duckdb"] = "clinic.loose"
+    engines["spark"].session.sql(
+        "SELECT id COLLATE UTF8_LCASE AS id, street COLLATE UTF8_LCASE AS street, amount FROM people"
+    ).createOrReplaceTempView("loose")
+    names["spark"] = "loose"
+    expected = audited(tmp_path, "standardise-1")
+    for name, engine in engines.items():
+        rows = engine.query(sql(tmp_path, name, names[name]))
+        assert sums_of(rows, 2) == expected, name
+    # Nobody is there twice.
+    save(rows, tmp_path / "sums.csv")
+    hand_in(tmp_path, "spark", "sums.csv")
+
+
+def test_padded_and_cast_columns_of_postgres(engines, tmp_path):
+    write_study(tmp_path, 300, "text", FEW)
+    budget(tmp_path)
+    engine = engines["postgres"]
+    table = load(engine, tmp_path, few())
+    query = sql(tmp_path, "postgres", table)
+    engine.connection.execute("ALTER TABLE clinic.people ALTER COLUMN id TYPE char(10)")
+    save(engine.query(query), tmp_path / "sums.csv")
+    assert "holds ids of type character" in hand_in(tmp_path, "postgres", "sums.csv", code=3)
+    # A view says what is meant.
+    engine.connection.execute(
+        "CREATE OR REPLACE VIEW clinic.trimmed AS SELECT rtrim(id) AS id, amount, grade FROM clinic.people"
+    )
+    rows = engine.query(sql(tmp_path, "postgres", "clinic.trimmed"))
+    assert sums_of(rows, 2) == audited(tmp_path, "standardise-1")
+    engine.connection.execute("ALTER TABLE clinic.people ADD COLUMN late boolean")
+    with pytest.raises(psycopg.errors.CannotCoerce):
+        write_study(tmp_path, 300, "text", {"late": FEW["amount"]}, name="late.toml")
+        engine.query(sql(tmp_path, "postgres", "clinic.people", study="late.toml"))
+    assert spent(tmp_path) == "0"
+
+
+def test_positions_and_the_method_of_the_paper(engines, tmp_path):
+    table = people(5000, "row")
+    ordered = table.take(pyarrow.compute.sort_indices(table["id"]))
+    pyarrow.parquet.write_table(ordered, tmp_path / "people.parquet")
+    write_study(tmp_path, 5000, "row", extra='method = "rmgm"\nk = 100')
+    budget(tmp_path)
+    expected = audited(tmp_path, "mixed", "--ignore-extra")
+    for name, engine in engines.items():
+        pyarrow.parquet.write_table(table, tmp_path / "shuffled.parquet")
+        place = engine.load(table, "people", tmp_path / "shuffled.parquet")
+        assert "--id" in sql(tmp_path, name, place, code=3)
+        more = ["--id", "id", "--boolean", "flag", "--date", "born"]
+        rows = engine.query(sql(tmp_path, name, place, *more))
+        assert without_zeros(sums_of(rows, len(COLUMNS))) == expected, name
+        if name == "duckdb":
+            save(rows, tmp_path / "sums.csv")
+    assert "published" in hand_in(tmp_path, "duckdb", "sums.csv")
+    potluck("verify", "north.release.parquet", folder=tmp_path)
+
+
+def test_a_wide_table(engines, tmp_path):
+    """More sums than PostgreSQL has columns, and than a function has arguments."""
+    random = numpy.random.default_rng(3)
+    columns = {f"c{i}": {"lo": -1, "hi": 1} for i in range(70)}
+    write_study(tmp_path, 2000, "integer", columns)
+    budget(tmp_path)
+    columns = {name: random.normal(size=2000) for name in columns} | {"id": numpy.arange(2000)}
+    for name in ["postgres", "duckdb"]:
+        table = load(engines[name], tmp_path, columns)
+    results = {}
+    for stage in STAGES:
+        for name in ["postgres", "duckdb"]:
+            results[name] = engines[name].query(sql(tmp_path, name, table))
+        assert sums_of(results["postgres"], 70) == sums_of(results["duckdb"], 70)
+        save(results["duckdb"], tmp_path / "sums.parquet")
+        hand_in(tmp_path, "duckdb", "sums.parquet")
+    sums = audited(tmp_path, "moments", "--release", "north.release.parquet", "--stage", 3)
+    assert len(sums[0]) == 70 + 70 + 70 * 69 // 2
+
+
+def test_the_commands_of_the_document_work(engines, tmp_path):
+    """docs/SCALE.md: every ```sh block, in order, in an empty folder, against our own server."""
+    document = pathlib.Path(__file__).parents[2] / "docs" / "SCALE.md"
+    blocks = document.read_text().split("```sh\n")[1:]
+    script = "".join(block.split("```")[0] for block in blocks)
+    assert "until" in script
+    command = tmp_path / "bin" / "potluck"
+    command.parent.mkdir()
+    command.symlink_to(POTLUCK)
+    postgres = engines["postgres"]
+    environment = {
+        **os.environ,
+        "PATH": os.pathsep.join([str(command.parent), postgres.programs, os.environ["PATH"]]),
+        "PGHOST": str(postgres.folder),
+        "PGUSER": "postgres",
+        "PGDATABASE": "postgres",
+    }
+    done = subprocess.run(
+        ["sh", "-e", "-u", "-c", script], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+    assert (tmp_path / "north.release.parquet").exists()
