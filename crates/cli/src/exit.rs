@@ -5,9 +5,6 @@ use potluck_party::predict::PredictError;
 use potluck_release::Fault;
 
 const USAGE: u8 = 2;
-const INPUT: u8 = 3;
-const BUDGET: u8 = 4;
-const INTEGRITY: u8 = 5;
 
 /// The command was used in a way that cannot work.
 #[derive(Debug)]
@@ -34,9 +31,5 @@ pub(crate) fn code(error: &Error) -> u8 {
     } else {
         Fault::Input
     };
-    match fault {
-        Fault::Input => INPUT,
-        Fault::Budget => BUDGET,
-        Fault::Integrity => INTEGRITY,
-    }
+    fault.exit_code()
 }

@@ -100,7 +100,7 @@ fn sparse(survey: &Survey, folder: &Path, threads: NonZero<usize>) -> Result<(f6
         folder,
         folder,
         Existing::Replace,
-        &|_| {},
+        &(),
     )?;
     Ok((start.elapsed().as_secs_f64(), sums))
 }

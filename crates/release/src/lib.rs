@@ -10,6 +10,7 @@ mod error;
 pub mod files;
 pub mod fit;
 pub mod model;
+pub mod plan;
 pub mod release;
 pub mod signing;
 pub mod statement;
@@ -19,6 +20,7 @@ pub mod summary;
 pub use dataset::PublicDataset;
 pub use error::{Error, Fault};
 pub use model::Model;
+pub use plan::Plan;
 pub use release::Release;
 pub use study::{Draft, Study};
 

@@ -1,17 +1,18 @@
 //! `potluck release`.
 
-use std::env;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
+use potluck_party::ledger::default_path;
 use potluck_party::release::{ExtraColumns, check_columns};
 use potluck_party::{Job, Ledger, Table};
+use potluck_release::files::refuse_same_file;
+use potluck_release::plan::futility;
 use potluck_release::signing::SigningKey;
 use potluck_release::{Study, statement};
 use serde_json::json;
 
-use super::plan::futility;
-use super::{Settings, refuse_same_file};
+use super::Settings;
 use crate::args::{LedgerArguments, Release};
 use crate::exit::WrongUsage;
 
@@ -107,9 +108,7 @@ pub(super) fn ledger_path(arguments: &LedgerArguments) -> Result<PathBuf> {
     if let Some(path) = &arguments.ledger {
         return Ok(path.clone());
     }
-    let data = env::var_os("XDG_DATA_HOME").filter(|folder| !folder.is_empty()).map(PathBuf::from);
-    let home = || env::var_os("HOME").map(|home| Path::new(&home).join(".local/share"));
-    data.or_else(home).map(|folder| folder.join("potluck/ledger.sqlite")).ok_or_else(|| {
+    default_path().ok_or_else(|| {
         WrongUsage("there is no home folder for the ledger: name it with --ledger".to_owned()).into()
     })
 }

@@ -32,7 +32,7 @@ pub(super) fn run(arguments: &Sums, settings: &Settings<'_>) -> Result<()> {
         &settings.tmp,
         &arguments.state,
         settings.existing,
-        &|done| progress.set(done),
+        &progress,
     )?;
     drop(progress);
     settings.printer.result(&json!({ "sums": path.display().to_string() }), || {
