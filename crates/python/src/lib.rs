@@ -1,26 +1,39 @@
-//! probe
+//! The native part of the Python package `potluck`: the same calls as the command's, on the same crates.
+//!
+//! What users see is in crates/python/python/potluck, which wraps some of this in Python's own manners; the rest it
+//! hands on as it is. Long calls let other Python threads run and can be interrupted ([`work`]); errors become
+//! exceptions of the package ([`errors`]). No message holds a value of a table.
+
+mod dataset;
+mod errors;
+mod json;
+mod ledger;
+mod model;
+mod release;
+mod study;
+mod table;
+mod work;
+
 use pyo3::prelude::*;
 
-/// Probe.
-#[pyclass(frozen)]
-struct Probe {
-    /// A
-    #[pyo3(get)]
-    a: i32,
-}
-
-#[pymethods]
-impl Probe {
-    #[new]
-    #[pyo3(signature = (a, *, b=3))]
-    fn new(a: i32, b: i32) -> Self {
-        Self { a: a + b }
-    }
-}
-
-/// The native part of potluck.
+/// The native part of potluck; use the package `potluck`.
 #[pymodule]
 mod _potluck {
+    use pyo3::prelude::*;
+
     #[pymodule_export]
-    use super::Probe;
+    use super::dataset::{PublicDataset, join};
+    #[pymodule_export]
+    use super::ledger::Ledger;
+    #[pymodule_export]
+    use super::model::{Model, fit};
+    #[pymodule_export]
+    use super::release::{Published, new_signing_key, release, sums};
+    #[pymodule_export]
+    use super::study::{Categorical, Numeric, Study};
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("__version__", env!("CARGO_PKG_VERSION"))
+    }
 }

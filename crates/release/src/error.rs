@@ -151,6 +151,9 @@ pub enum Error {
     /// Releases that do not belong together.
     #[error("cannot join: {0}")]
     Join(String),
+    /// A stage that cannot be audited.
+    #[error("cannot audit: {0}")]
+    Audit(String),
     /// A key file that cannot be used.
     #[error("{path} is not a usable key: {detail}")]
     Key {
