@@ -10,6 +10,22 @@ from potluck._arrow import Data
 _Path: TypeAlias = str | os.PathLike[str]
 _Floats: TypeAlias = npt.NDArray[np.float64]
 
+__all__ = [
+    "Categorical",
+    "Ledger",
+    "Model",
+    "Numeric",
+    "PublicDataset",
+    "Published",
+    "Study",
+    "__version__",
+    "fit",
+    "join",
+    "new_signing_key",
+    "release",
+    "sums",
+]
+
 __version__: str
 
 @final
