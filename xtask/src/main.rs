@@ -2,12 +2,13 @@
 //! documentation. Standard library only, so that it builds at once.
 
 use std::env;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::Instant;
 
 const HELP: &str = "\
-cargo xtask test    format, lints, unit, property, doc, end-to-end and Python tests
+cargo xtask test    format, lints, unit, property, doc, end-to-end and Python tests; the Python package from its wheel
 cargo xtask docs    build the API documentation
 
 Tests that need the public tables of docs/TUTORIAL.md look for them in the folder named by POTLUCK_DATA,
@@ -21,6 +22,7 @@ fn main() -> ExitCode {
             ("tests", tests),
             ("documentation", documentation),
             ("python", python),
+            ("python package", package),
         ],
         Some("docs") => &[("documentation", documentation)],
         _ => {
@@ -101,25 +103,59 @@ fn documentation() -> Result<(), String> {
     call("cargo", &arguments, &[("RUSTDOCFLAGS", "-D warnings")])
 }
 
-/// Python tests run the real binary beside other people's software, in a virtual environment under target/.
+/// Runs the real binary beside other people's software.
 fn python() -> Result<(), String> {
-    let target = target();
-    let environment = target.join("venv");
-    let python = environment.join("bin/python");
-    if !python.exists() {
-        let environment = environment.to_string_lossy();
-        call("python3", &["-m", "venv", &environment], &[])
+    let python = tools()?;
+    call(&python, &["-m", "pytest", "--quiet", "tests/python"], &[("POTLUCK", &binary())])
+}
+
+/// Builds the wheel once, installs it into an environment that has nothing else, and tests it there.
+fn package() -> Result<(), String> {
+    let wheels = target().join("wheels");
+    // Wheels of earlier versions are not what is tested.
+    let _ = fs::remove_dir_all(&wheels);
+    let out = wheels.to_string_lossy();
+    let manifest = "crates/python/Cargo.toml";
+    let build =
+        ["-m", "maturin", "build", "--profile", "ci", "--locked", "--manifest-path", manifest, "--out", &out];
+    call(&tools()?, &build, &[])?;
+    let built = fs::read_dir(&wheels).map_err(|error| format!("there is no wheel: {error}"))?;
+    let built: Vec<PathBuf> = built.filter_map(Result::ok).map(|entry| entry.path()).collect();
+    let [wheel] = built.as_slice() else {
+        return Err(format!("one wheel was expected, not {}", built.len()));
+    };
+
+    let python = environment("venv-package", &["--clear"])?;
+    let install = ["-m", "pip", "install", "--quiet"];
+    call(&python, &[&install[..], &[&wheel.to_string_lossy()]].concat(), &[])?;
+    call(&python, &["-c", "import potluck; print('potluck', potluck.__version__)"], &[])?;
+    call(&python, &[&install[..], &["--requirement", "crates/python/tests/requirements.txt"]].concat(), &[])?;
+    call(&python, &["-m", "pytest", "--quiet", "crates/python/tests"], &[("POTLUCK", &binary())])
+}
+
+/// The Python of an environment that has what tests of the binary and the building of wheels need.
+fn tools() -> Result<String, String> {
+    let python = environment("venv", &[])?;
+    let requirements = ["-m", "pip", "install", "--quiet", "--requirement", "tests/python/requirements.txt"];
+    call(&python, &requirements, &[])?;
+    Ok(python)
+}
+
+/// The Python of a virtual environment under target/.
+fn environment(name: &str, options: &[&str]) -> Result<String, String> {
+    let folder = target().join(name);
+    let python = folder.join("bin/python");
+    if !options.is_empty() || !python.exists() {
+        let folder = folder.to_string_lossy();
+        call("python3", &[&["-m", "venv"], options, &[&folder]].concat(), &[])
             .map_err(|error| format!("{error}\ninstall Python with venv: apt-get install python3-venv"))?;
     }
-    let python = python.to_string_lossy();
-    call(
-        &python,
-        &["-m", "pip", "install", "--quiet", "--requirement", "tests/python/requirements.txt"],
-        &[],
-    )?;
-    let binary = target.join("ci/potluck");
-    let binary = binary.to_string_lossy();
-    call(&python, &["-m", "pytest", "--quiet", "tests/python"], &[("POTLUCK", &binary)])
+    Ok(python.to_string_lossy().into_owned())
+}
+
+/// The command, as the tests have built it.
+fn binary() -> String {
+    target().join("ci/potluck").to_string_lossy().into_owned()
 }
 
 fn target() -> PathBuf {

@@ -9,8 +9,8 @@ use potluck_release::Study;
 use potluck_release::files::{Audience, Existing, PendingFile, check_writable};
 
 use crate::pass::{ExtraColumns, Input};
-use crate::stage::keeps_rows;
 use crate::release::progress;
+use crate::stage::keeps_rows;
 use crate::{Error, Observer, Table};
 
 /// Computes the exact sums of the stage that follows on `earlier`, the noised sums of the stages before it, and writes them to a file in `state` that only its owner can

@@ -76,12 +76,21 @@ impl From<Error> for PyErr {
 
 /// What the command calls things that messages tell people to do, and what they are called here. Longer ones first.
 const REMEDIES: [(&str, &str); 15] = [
-    ("make one with `potluck ledger init --ledger ", "make one with potluck.Ledger(…).init(table, epsilon, delta) at "),
-    ("set one with `potluck ledger init --table ", "set one with potluck.Ledger(…).init(table, epsilon, delta) for "),
+    (
+        "make one with `potluck ledger init --ledger ",
+        "make one with potluck.Ledger(…).init(table, epsilon, delta) at ",
+    ),
+    (
+        "set one with `potluck ledger init --table ",
+        "set one with potluck.Ledger(…).init(table, epsilon, delta) for ",
+    ),
     (" --table NAME --epsilon E --delta D`", ""),
     ("NAME --epsilon E --delta D`", "it"),
     (" --epsilon E --delta D`", ""),
-    ("run `potluck study seal` and give the sealed file to every party", "seal it with .seal(), save it, and give the sealed file to every party"),
+    (
+        "run `potluck study seal` and give the sealed file to every party",
+        "seal it with .seal(), save it, and give the sealed file to every party",
+    ),
     ("or start from `potluck study new`", "or build it with Study.new(…)"),
     ("`potluck key new`", "potluck.new_signing_key(path)"),
     ("run the same command again", "make the same call again"),

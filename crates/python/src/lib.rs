@@ -4,6 +4,8 @@
 //! hands on as it is. Long calls let other Python threads run and can be interrupted ([`work`]); errors become
 //! exceptions of the package ([`errors`]). No message holds a value of a table.
 
+#![expect(clippy::needless_pass_by_value, reason = "what is converted from Python comes as a value")]
+
 mod dataset;
 mod errors;
 mod json;

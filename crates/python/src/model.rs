@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use numpy::{PyArray1, PyArray2};
 use potluck_core::learn::{Level, Ridge, two_sided_quantile, two_sided_tail};
 use potluck_party::predict::{needed_columns, predictions};
+use potluck_release::Error as ReleaseError;
 use potluck_release::fit::Regression;
 use potluck_release::model::{Coefficient, Estimate, Learner, RSquared};
-use potluck_release::Error as ReleaseError;
 use pyo3::prelude::*;
 
 use crate::dataset::PublicDataset;
@@ -199,14 +199,21 @@ impl Model {
 
     /// Intervals of the intercept and the coefficients, one a row; at the model's level unless another is given.
     #[pyo3(signature = (level=None))]
-    fn intervals<'py>(&self, py: Python<'py>, level: Option<f64>) -> Result<Bound<'py, PyArray2<f64>>, Error> {
+    fn intervals<'py>(
+        &self,
+        py: Python<'py>,
+        level: Option<f64>,
+    ) -> Result<Bound<'py, PyArray2<f64>>, Error> {
         let rows: Vec<Vec<f64>> = match level {
             None => self.estimates().map(|one| vec![one.low, one.high]).collect(),
             Some(level) => {
                 let level = Level::new(level).map_err(ReleaseError::from)?;
                 let quantile = two_sided_quantile(level, self.degrees());
                 let interval = |one: &Estimate| {
-                    vec![one.estimate - quantile * one.standard_error, one.estimate + quantile * one.standard_error]
+                    vec![
+                        one.estimate - quantile * one.standard_error,
+                        one.estimate + quantile * one.standard_error,
+                    ]
                 };
                 self.estimates().map(interval).collect()
             }

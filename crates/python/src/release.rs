@@ -110,8 +110,11 @@ pub(crate) fn release(
     let keep = needed_columns(study, party, id, ignore_extra)?;
     let ledger_path = chosen(ledger)?;
     let data_path = table::path(data)?;
-    let inputs: Vec<&Path> =
-        [data_path.as_ref(), Some(&ledger_path), signing_key.as_ref()].into_iter().flatten().map(PathBuf::as_path).collect();
+    let inputs: Vec<&Path> = [data_path.as_ref(), Some(&ledger_path), signing_key.as_ref()]
+        .into_iter()
+        .flatten()
+        .map(PathBuf::as_path)
+        .collect();
     refuse_same_file(&out, &inputs)?;
     let signing_key = signing_key.as_deref().map(SigningKey::load).transpose()?;
     let mut ledger = py.detach(|| Ledger::open(&ledger_path))?;
@@ -142,9 +145,11 @@ pub(crate) fn release(
             agree(py, &confirm, &job, &ledger)?;
         }
     }
-    let published =
-        work::run(py, progress.as_ref(), |observer: &dyn Observer| potluck_party::release(&job, &mut ledger, observer))?;
-    let left = ledger.budget(&budget)?.map_or((0.0, 0.0), |budget| (budget.left().to_f64(), budget.total.to_f64()));
+    let published = work::run(py, progress.as_ref(), |observer: &dyn Observer| {
+        potluck_party::release(&job, &mut ledger, observer)
+    })?;
+    let left =
+        ledger.budget(&budget)?.map_or((0.0, 0.0), |budget| (budget.left().to_f64(), budget.total.to_f64()));
     Ok(Published {
         path: out.to_string_lossy().into_owned(),
         content_hash: published.release.content_hash,

@@ -223,8 +223,10 @@ impl Study {
         let mut sections = Vec::new();
         for item in parties.items()?.iter() {
             let (party, columns): (String, Bound<'_, PyAny>) = item.extract()?;
-            let columns =
-                columns.try_iter()?.map(|column| column_to_json(&column?)).collect::<Result<Vec<_>, Error>>()?;
+            let columns = columns
+                .try_iter()?
+                .map(|column| column_to_json(&column?))
+                .collect::<Result<Vec<_>, Error>>()?;
             let radius: Option<f64> = match clip_norm {
                 Some(radii) if radii.contains(&party)? => Some(radii.get_item(&party)?.extract()?),
                 _ => None,
@@ -369,11 +371,8 @@ impl Study {
     fn columns<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let all = PyDict::new(py);
         for party in self.definition().parties() {
-            let columns: Vec<_> = party
-                .columns()
-                .iter()
-                .map(|column| column_to_python(py, column))
-                .collect::<PyResult<_>>()?;
+            let columns: Vec<_> =
+                party.columns().iter().map(|column| column_to_python(py, column)).collect::<PyResult<_>>()?;
             all.set_item(party.name(), columns)?;
         }
         Ok(all)
@@ -389,7 +388,12 @@ impl Study {
 
     fn __repr__(&self) -> String {
         let state = self.id().map_or("not sealed".to_owned(), |id| format!("sealed, id {}…", &id[..12]));
-        format!("<Study {:?}: {} people, parties {}; {state}>", self.name(), self.rows(), self.parties().join(", "))
+        format!(
+            "<Study {:?}: {} people, parties {}; {state}>",
+            self.name(),
+            self.rows(),
+            self.parties().join(", ")
+        )
     }
 
     fn _repr_html_(&self) -> Result<String, Error> {

@@ -53,7 +53,13 @@ pub(crate) fn open(
     }
     let failed = |error| while_handing_over(py, &name, error);
     let reader = data.extract::<AnyRecordBatch>().and_then(AnyRecordBatch::into_reader).map_err(failed)?;
-    let kept: Vec<String> = reader.schema().fields().iter().map(|field| field.name().clone()).filter(|name| is_kept(name, keep)).collect();
+    let kept: Vec<String> = reader
+        .schema()
+        .fields()
+        .iter()
+        .map(|field| field.name().clone())
+        .filter(|name| is_kept(name, keep))
+        .collect();
     let raised = Mutex::new(None);
     let table = py.detach(|| {
         let reader = with_signals(reader, &raised);
@@ -83,7 +89,8 @@ fn with_signals<'a>(
 ) -> Box<dyn RecordBatchReader + 'a> {
     let schema = reader.schema();
     let next = move || {
-        if let Err(error) = Python::attach(|py| py.check_signals()) {
+        let handled = Python::attach(|py: Python<'_>| -> PyResult<()> { py.check_signals() });
+        if let Err(error) = handled {
             if let Ok(mut raised) = raised.lock() {
                 *raised = Some(error);
             }

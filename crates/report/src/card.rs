@@ -4,7 +4,7 @@ use maud::{Markup, PreEscaped, html};
 use potluck_release::statement::Guarantee;
 use potluck_release::{Model, PublicDataset, Study};
 
-use crate::article::{coefficients, answer, domain, published};
+use crate::article::{answer, coefficients, domain, published};
 use crate::numbers;
 use crate::page::STYLESHEET;
 use crate::table::Table;
@@ -18,7 +18,7 @@ fn card(body: &Markup) -> String {
     let rules = STYLESHEET.replace(":root", ".potluck-card");
     html! {
         div .potluck-card {
-            style { (PreEscaped(rules)) (SURFACE) }
+            style { (PreEscaped(rules)) (PreEscaped(SURFACE)) }
             article .potluck-report { (body) }
         }
     }

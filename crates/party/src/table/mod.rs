@@ -188,8 +188,7 @@ impl Table {
             _ => damaged(name),
         };
         let mut batches = only(&mut *reader, keep);
-        let mut writer =
-            StreamWriter::try_new(BufWriter::new(&file), &batches.schema()).map_err(failed)?;
+        let mut writer = StreamWriter::try_new(BufWriter::new(&file), &batches.schema()).map_err(failed)?;
         for batch in &mut batches {
             let batch = batch.map_err(|_| stream_broke(name))?;
             let rows = batch.num_rows();
@@ -238,8 +237,7 @@ impl Table {
             }
             Content::File(source, Format::Parquet) => {
                 let file = file(&self.name, source)?;
-                let builder =
-                    ParquetRecordBatchReaderBuilder::try_new(file).map_err(|_| self.damaged())?;
+                let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(|_| self.damaged())?;
                 builder.schema().fields().iter().map(|field| field.name().clone()).collect()
             }
             Content::File(source, format @ (Format::ArrowFile | Format::ArrowStream)) => {
@@ -449,10 +447,7 @@ fn sniff(table: &str, source: &Source) -> Result<Format, Error> {
 }
 
 /// The reader with just the columns of these names, in its own order.
-fn only<'a>(
-    reader: &'a mut dyn RecordBatchReader,
-    keep: Option<&[String]>,
-) -> impl RecordBatchReader + 'a {
+fn only<'a>(reader: &'a mut dyn RecordBatchReader, keep: Option<&[String]>) -> impl RecordBatchReader + 'a {
     let schema = reader.schema();
     let kept = |position: &usize| keep.is_none_or(|keep| keep.contains(schema.field(*position).name()));
     let positions: Vec<usize> = (0..schema.fields().len()).filter(kept).collect();
