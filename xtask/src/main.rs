@@ -9,6 +9,7 @@ use std::time::Instant;
 
 const HELP: &str = "\
 cargo xtask test    format, lints, unit, property, doc, end-to-end and Python tests; the Python package from its wheel
+cargo xtask python  the Python package alone
 cargo xtask docs    build the API documentation
 
 Tests that need the public tables of docs/TUTORIAL.md look for them in the folder named by POTLUCK_DATA,
@@ -24,6 +25,7 @@ fn main() -> ExitCode {
             ("python", python),
             ("python package", package),
         ],
+        Some("python") => &[("command", command), ("python package", package)],
         Some("docs") => &[("documentation", documentation)],
         _ => {
             eprintln!("{HELP}");
@@ -101,6 +103,11 @@ fn tests() -> Result<(), String> {
 fn documentation() -> Result<(), String> {
     let arguments = ["doc", "--workspace", "--no-deps", "--locked", "--document-private-items"];
     call("cargo", &arguments, &[("RUSTDOCFLAGS", "-D warnings")])
+}
+
+/// What the package is compared with.
+fn command() -> Result<(), String> {
+    cargo(&["build", "--workspace", "--locked", "--profile", "ci"])
 }
 
 /// Runs the real binary beside other people's software.

@@ -182,11 +182,7 @@ impl Study {
     /// Reads and checks a study file, sealed or not.
     #[staticmethod]
     fn load(path: PathBuf) -> Result<Self, Error> {
-        let text = match std::fs::read_to_string(&path) {
-            Ok(text) => text,
-            Err(source) => return Err(ReleaseError::Read { path, source }.into()),
-        };
-        Self::parse(text)
+        Self::parse(study::read_text(&path)?)
     }
 
     /// Checks the text of a study, sealed or not.

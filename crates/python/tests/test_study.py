@@ -1,5 +1,7 @@
 """Studies: built, read, sealed, planned."""
 
+from pathlib import Path
+
 import pytest
 from conftest import assert_untouched, command, draft
 
@@ -64,6 +66,9 @@ def test_mistakes_are_explained():
         Study.new(name="x", rows=10, epsilon=1, delta=1e-6, parties={"north": ["age"]})
     with pytest.raises(potluck.InputError, match="cannot read"):
         Study.load("nowhere.toml")
+    Path("table.parquet").write_bytes(b"PAR1\xff\xfe")
+    with pytest.raises(potluck.InputError, match="not a potluck study: it is not text"):
+        Study.load("table.parquet")
     with pytest.raises(potluck.InputError, match="Study.new"):
         Study.parse("format = 1\n")
 

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 __all__ = ["LinearRegression"]
 
 Path = Union[str, "os.PathLike[str]"]
-Floats = npt.NDArray[np.float64]
 
 _WIDTH = 78
 
@@ -134,7 +133,7 @@ class LinearRegression:
         """The text of the model file: what `potluck fit --json` prints."""
         return self._fitted().to_json()
 
-    def predict(self, data: Data) -> Floats:
+    def predict(self, data: Data) -> npt.NDArray[np.float64]:
         """One prediction a row of a table with the columns of the features.
 
         Inputs are clamped to what the release kept of their columns, missing ones count as its centre, and the result is
@@ -142,7 +141,7 @@ class LinearRegression:
         """
         return self._fitted().predict(data)
 
-    def conf_int(self, level: float | None = None) -> Floats:
+    def conf_int(self, level: float | None = None) -> npt.NDArray[np.float64]:
         """Lower and upper end of the interval of each of `coef_`; at the fitted level unless another is given."""
         return self._fitted().intervals(level)[1:]
 

@@ -636,7 +636,8 @@ fn parse_json(value: &serde_json::Value) -> Result<Document, Error> {
     Document::deserialize(value).map_err(|error| Error::StudySyntax { detail: error.to_string() })
 }
 
-fn read_text(path: &Path) -> Result<String, Error> {
+/// The text of a study file, unread.
+pub fn read_text(path: &Path) -> Result<String, Error> {
     fs::read_to_string(path).map_err(|error| match error.kind() {
         std::io::ErrorKind::InvalidData => {
             Error::NotOurs { path: path.to_owned(), expected: "study", detail: "it is not text".to_owned() }
