@@ -2,12 +2,14 @@
 //! documentation. Standard library only, so that it builds at once.
 
 use std::env;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::Instant;
 
 const HELP: &str = "\
-cargo xtask test           format, lints, unit, property, doc, end-to-end, Python and browser tests
+cargo xtask test           format, lints, unit, property, doc, end-to-end, Python and browser tests; the wheel
+cargo xtask python         the Python package alone, from its wheel
 cargo xtask docs           build the API documentation
 cargo xtask screenshots    take the pictures of the hub's pages that the README shows
 
@@ -22,7 +24,9 @@ fn main() -> ExitCode {
             ("tests", tests),
             ("documentation", documentation),
             ("python", python),
+            ("python package", package),
         ],
+        Some("python") => &[("build", build), ("python package", package)],
         Some("docs") => &[("documentation", documentation)],
         Some("screenshots") => &[("build", build), ("screenshots", screenshots)],
         _ => {
@@ -138,36 +142,65 @@ fn build() -> Result<(), String> {
     cargo(&["build", "--workspace", "--locked", "--profile", "ci"])
 }
 
-/// Python tests run the real binary beside other people's software.
+/// Runs the real binary beside other people's software.
 fn python() -> Result<(), String> {
-    in_python(&["-m", "pytest", "--quiet", "tests/python"])
+    call(&tools()?, &["-m", "pytest", "--quiet", "tests/python"], &[("POTLUCK", &binary())])
 }
 
 /// Pictures of a hub with the demo's study.
 fn screenshots() -> Result<(), String> {
-    in_python(&["tests/python/screenshots.py", "docs/images"])
+    call(&tools()?, &["tests/python/screenshots.py", "docs/images"], &[("POTLUCK", &binary())])
 }
 
-/// Runs Python with what its programs here need, in a virtual environment under target/.
-fn in_python(arguments: &[&str]) -> Result<(), String> {
+/// Builds the wheel once, installs it into an environment that has nothing else, and tests it there.
+fn package() -> Result<(), String> {
+    let wheels = target().join("wheels");
+    // Wheels of earlier versions are not what is tested.
+    let _ = fs::remove_dir_all(&wheels);
+    let out = wheels.to_string_lossy();
+    let manifest = "crates/python/Cargo.toml";
+    let build =
+        ["-m", "maturin", "build", "--profile", "ci", "--locked", "--manifest-path", manifest, "--out", &out];
+    call(&tools()?, &build, &[])?;
+    let built = fs::read_dir(&wheels).map_err(|error| format!("there is no wheel: {error}"))?;
+    let built: Vec<PathBuf> = built.filter_map(Result::ok).map(|entry| entry.path()).collect();
+    let [wheel] = built.as_slice() else {
+        return Err(format!("one wheel was expected, not {}", built.len()));
+    };
+
+    let python = environment("venv-package", &["--clear"])?;
+    let install = ["-m", "pip", "install", "--quiet"];
+    call(&python, &[&install[..], &[&wheel.to_string_lossy()]].concat(), &[])?;
+    call(&python, &["-c", "import potluck; print('potluck', potluck.__version__)"], &[])?;
+    call(&python, &[&install[..], &["--requirement", "crates/python/tests/requirements.txt"]].concat(), &[])?;
+    call(&python, &["-m", "pytest", "--quiet", "crates/python/tests"], &[("POTLUCK", &binary())])
+}
+
+/// The Python of an environment that has what tests of the binary and the building of wheels need, beside the packages
+/// of the system that tests use.
+fn tools() -> Result<String, String> {
     packages()?;
-    let target = target();
-    let environment = target.join("venv");
-    let python = environment.join("bin/python");
-    if !python.exists() {
-        let environment = environment.to_string_lossy();
-        call("python3", &["-m", "venv", &environment], &[])
+    let python = environment("venv", &[])?;
+    let requirements = ["-m", "pip", "install", "--quiet", "--requirement", "tests/python/requirements.txt"];
+    call(&python, &requirements, &[])?;
+    Ok(python)
+}
+
+/// The Python of a virtual environment under target/.
+fn environment(name: &str, options: &[&str]) -> Result<String, String> {
+    let folder = target().join(name);
+    let python = folder.join("bin/python");
+    if !options.is_empty() || !python.exists() {
+        let folder = folder.to_string_lossy();
+        call("python3", &[&["-m", "venv"], options, &[&folder]].concat(), &[])
             .map_err(|error| format!("{error}\ninstall Python with venv: apt-get install python3-venv"))?;
     }
-    let python = python.to_string_lossy();
-    call(
-        &python,
-        &["-m", "pip", "install", "--quiet", "--requirement", "tests/python/requirements.txt"],
-        &[],
-    )?;
-    let binary = target.join("ci/potluck");
-    let binary = binary.to_string_lossy();
-    call(&python, arguments, &[("POTLUCK", &binary)])
+    Ok(python.to_string_lossy().into_owned())
+}
+
+/// The command, as the tests have built it.
+fn binary() -> String {
+    target().join("ci/potluck").to_string_lossy().into_owned()
 }
 
 fn target() -> PathBuf {

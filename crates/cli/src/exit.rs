@@ -2,15 +2,8 @@
 //! 6 remote failure.
 
 use anyhow::Error;
-use potluck_client::Kind;
 use potluck_party::predict::PredictError;
 use potluck_release::Fault;
-
-const USAGE: u8 = 2;
-const INPUT: u8 = 3;
-const BUDGET: u8 = 4;
-const INTEGRITY: u8 = 5;
-const REMOTE: u8 = 6;
 
 /// The command was used in a way that cannot work.
 #[derive(Debug)]
@@ -26,17 +19,11 @@ impl std::error::Error for WrongUsage {}
 
 pub(crate) fn code(error: &Error) -> u8 {
     if error.is::<WrongUsage>() {
-        return USAGE;
+        return Fault::Usage.exit_code();
     }
-    if let Some(error) = error.downcast_ref::<potluck_client::Error>() {
-        return match error.kind() {
-            Kind::Usage => USAGE,
-            Kind::Input => INPUT,
-            Kind::Integrity => INTEGRITY,
-            Kind::Remote => REMOTE,
-        };
-    }
-    let fault = if let Some(error) = error.downcast_ref::<potluck_party::Error>() {
+    let fault = if let Some(error) = error.downcast_ref::<potluck_client::Error>() {
+        error.fault()
+    } else if let Some(error) = error.downcast_ref::<potluck_party::Error>() {
         error.fault()
     } else if let Some(PredictError::Table(error)) = error.downcast_ref::<PredictError>() {
         error.fault()
@@ -45,9 +32,5 @@ pub(crate) fn code(error: &Error) -> u8 {
     } else {
         Fault::Input
     };
-    match fault {
-        Fault::Input => INPUT,
-        Fault::Budget => BUDGET,
-        Fault::Integrity => INTEGRITY,
-    }
+    fault.exit_code()
 }

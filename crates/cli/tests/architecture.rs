@@ -65,8 +65,12 @@ fn arrows_point_towards_the_core() {
     assert_eq!(ours(&reached["potluck-report"]), ["potluck-core", "potluck-release"]);
     assert_eq!(ours(&reached["potluck-party"]), ["potluck-core", "potluck-release"]);
     assert_eq!(ours(&reached["potluck-client"]), ["potluck-core", "potluck-release"]);
-    assert_eq!(ours(&reached["potluck-client"]), ["potluck-core", "potluck-release"]);
     assert_eq!(ours(&reached["potluck-hub"]), ["potluck-core", "potluck-release", "potluck-report"]);
+    assert_eq!(
+        ours(&reached["potluck-python"]),
+        ["potluck-client", "potluck-core", "potluck-party", "potluck-release", "potluck-report"]
+    );
+    assert!(!reached.values().any(|crates| crates.contains("potluck-python")), "nothing needs Python");
     assert_eq!(ours(&reached["xtask"]), [""; 0]);
     assert!(reached["xtask"].is_empty(), "xtask uses the standard library only");
     assert!(!reached.values().any(|crates| crates.contains("potluck-lab")), "the lab is never shipped");

@@ -4,21 +4,9 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use potluck_release::Fault;
 use potluck_release::exchange::Problem;
 use thiserror::Error;
-
-/// Whose fault an error is; the command turns it into an exit code.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// The request makes no sense as it is.
-    Usage,
-    /// A file on our side is not usable.
-    Input,
-    /// What the hub sent does not verify.
-    Integrity,
-    /// The hub cannot be reached, refused, or does not speak as it should.
-    Remote,
-}
 
 /// An error of the exchange with a hub. None holds a token.
 #[derive(Debug, Error)]
@@ -131,20 +119,17 @@ pub enum Error {
 
 impl Error {
     /// Whose fault it is.
-    pub fn kind(&self) -> Kind {
+    pub fn fault(&self) -> Fault {
         match self {
-            Self::Address { .. } | Self::PlainHttp { .. } | Self::Token => Kind::Usage,
-            Self::Certificate { .. } | Self::File { .. } => Kind::Input,
-            Self::Release(error) => match error.fault() {
-                potluck_release::Fault::Integrity => Kind::Integrity,
-                _ => Kind::Input,
-            },
-            Self::Unsound { .. } => Kind::Integrity,
+            Self::Address { .. } | Self::PlainHttp { .. } | Self::Token => Fault::Usage,
+            Self::Certificate { .. } | Self::File { .. } => Fault::Input,
+            Self::Release(error) => error.fault(),
+            Self::Unsound { .. } => Fault::Integrity,
             Self::Unreachable { .. }
             | Self::Untrusted { .. }
             | Self::Refused { .. }
             | Self::Protocol { .. }
-            | Self::TooLarge { .. } => Kind::Remote,
+            | Self::TooLarge { .. } => Fault::Remote,
         }
     }
 

@@ -10,9 +10,11 @@ mod hub;
 mod retry;
 mod token;
 mod transfer;
+mod verified;
 
 pub use address::{HubAddress, StudyAddress};
-pub use error::{Error, Kind};
+pub use error::Error;
 pub use hub::{Contract, FitQuery, Hub, Log, NewInvitations, Options, RetryNotice};
 pub use token::Token;
 pub use transfer::{Downloaded, FileDigest, largest_dataset};
+pub use verified::VerifiedDataset;

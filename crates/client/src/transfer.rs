@@ -21,7 +21,7 @@ const PIECE: u64 = 8 << 20;
 const BUFFER: usize = 64 << 10;
 
 /// Called with the number of bytes that are across, and how many there are in all if that is known.
-type Progress<'a> = &'a mut dyn FnMut(u64, Option<u64>);
+pub(crate) type Progress<'a> = &'a mut dyn FnMut(u64, Option<u64>);
 
 /// What a file is known by.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -10,12 +10,12 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use potluck_client::{Error, FileDigest, FitQuery, Hub, HubAddress, Kind, Options, Token};
+use potluck_client::{Error, FileDigest, FitQuery, Hub, HubAddress, Options, Token};
 use potluck_core::mixing::MixingKey;
 use potluck_release::events::{Acceptance, Change, Event};
 use potluck_release::files::Existing;
 use potluck_release::signing::SigningKey;
-use potluck_release::{Draft, Study};
+use potluck_release::{Draft, Fault, Study};
 
 const STUDY: &str = "format = 1\n[study]\nname = \"t\"\nrows = 50\nid = \"integer\"\nmethod = \"rmgm\"\nk = 4\n[privacy]\nepsilon = 1.0\ndelta = 1e-5\n[[party]]\nname = \"north\"\n[[party.column]]\nname = \"age\"\nlo = 0\nhi = 100\n[[party]]\nname = \"south\"\n[[party.column]]\nname = \"pressure\"\nlo = 0\nhi = 200\n";
 
@@ -204,7 +204,7 @@ fn other_bytes_and_refused_files_are_not_sent_again() {
         let hub = Scripted::new(vec![state(0, false), problem(status, "", &body)]);
         let error = hub.client().upload("ab", "north", &path, &mut |_, _| {}).unwrap_err();
         assert_eq!(error.to_string(), format!("{title}: because"));
-        assert_eq!(error.kind(), Kind::Remote);
+        assert_eq!(error.fault(), Fault::Remote);
         hub.asked();
     }
     // A refusal that comes before the body is heard, though nobody listens to the body.
@@ -312,7 +312,7 @@ fn a_download_with_another_hash_or_part_or_size_is_refused() {
     };
     let wrong = "0".repeat(64);
     let error = download(vec![Step::Answer(answer("200 OK", "", "x"))], Some(&wrong));
-    assert_eq!(error.kind(), Kind::Integrity);
+    assert_eq!(error.fault(), Fault::Integrity);
     assert!(error.to_string().contains("hash"), "{error}");
     let first = "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 10\r\nETag: \"v1\"\r\n\r\n0123";
     let part = "HTTP/1.1 206 Partial Content\r\nConnection: close\r\nContent-Length: 1\r\nContent-Range: bytes 9-9/10\r\n\r\n9";
@@ -368,7 +368,7 @@ fn studies_and_logs_are_verified() {
     assert_eq!((contract.study, contract.text), (study.clone(), text));
     for word in ["it has the id", "seal", "not in the expected form"] {
         let error = client.contract(study.id()).err().unwrap();
-        assert_eq!(error.kind(), Kind::Integrity);
+        assert_eq!(error.fault(), Fault::Integrity);
         assert!(error.to_string().contains(word), "{error}");
     }
 
@@ -383,7 +383,7 @@ fn studies_and_logs_are_verified() {
     assert_eq!((read.log.events().len(), read.text), (2, log));
     for (id, word) in [(other.id(), "another study"), (study.id(), "hash")] {
         let error = client.log(id).err().unwrap();
-        assert_eq!(error.kind(), Kind::Integrity);
+        assert_eq!(error.fault(), Fault::Integrity);
         assert!(error.to_string().contains(word), "{error}");
     }
 }
@@ -455,11 +455,11 @@ fn nobody_there_is_said_with_a_remedy() {
     let address = HubAddress::parse(&format!("http://{closed}")).unwrap();
     let hub = Hub::new(&address, Options { patience: Duration::ZERO, ..Options::default() }).unwrap();
     let error = hub.studies(1, None).unwrap_err();
-    assert_eq!(error.kind(), Kind::Remote);
+    assert_eq!(error.fault(), Fault::Remote);
     assert!(error.to_string().contains("cannot reach") && error.is_passing(), "{error}");
     let plain = HubAddress::parse("http://hub.example.org").unwrap();
     let error = Hub::new(&plain, Options::default()).err().unwrap();
-    assert!(error.to_string().contains("--insecure-http") && error.kind() == Kind::Usage, "{error}");
+    assert!(error.to_string().contains("--insecure-http") && error.fault() == Fault::Usage, "{error}");
     assert!(Hub::new(&plain, Options { insecure_http: true, ..Options::default() }).is_ok());
     // Without a token, nothing is sent that needs one.
     assert!(matches!(hub.upload_state("ab", "north", "00"), Err(Error::Token)));
@@ -500,11 +500,11 @@ fn a_private_authority_is_trusted_only_if_it_is_named() {
     let hub = Scripted::with(vec![page(), page()], "https", encrypted);
     let error = Hub::new(&hub.address, Options::default()).unwrap().studies(1, None).unwrap_err();
     assert!(matches!(error, Error::Untrusted { .. }), "{error:?}");
-    assert!(error.to_string().contains("--ca-cert") && error.kind() == Kind::Remote, "{error}");
+    assert!(error.to_string().contains("--ca-cert") && error.fault() == Fault::Remote, "{error}");
     let options = || Options { ca_certificate: Some(ca_file.clone()), ..Options::default() };
     assert!(Hub::new(&hub.address, options()).unwrap().studies(1, None).is_ok());
     assert_eq!(hub.asked()[0].line, "no trust");
     fs::write(&ca_file, "nothing").unwrap();
     let error = Hub::new(&HubAddress::parse("https://localhost").unwrap(), options()).err().unwrap();
-    assert!(matches!(error, Error::Certificate { .. }) && error.kind() == Kind::Input, "{error}");
+    assert!(matches!(error, Error::Certificate { .. }) && error.fault() == Fault::Input, "{error}");
 }

@@ -225,7 +225,7 @@ pub(crate) struct Planning {
 Example:
   potluck-lab speed --json results/speed.json
 
-Peers are Python packages; they are installed into target/lab/peers once. Tables are made once and kept in target/lab.")]
+Peers are Python packages; they are installed into target/lab/peers once, and beside them our own, built from here. Tables are made once and kept in target/lab.")]
 pub(crate) struct Speed {
     /// Without other people's software: nothing is installed
     #[arg(long)]
@@ -280,6 +280,8 @@ pub(crate) enum JobKind {
     Sparse,
     /// A calibrated release
     Release,
+    /// The same of a table that is in memory
+    Held,
 }
 
 #[derive(Args)]

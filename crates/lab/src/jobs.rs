@@ -1,12 +1,13 @@
 //! Whole jobs of a party on a survey, each in a process of its own, so that its peak memory is its own.
 
-use std::fs;
+use std::fs::{self, File};
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail, ensure};
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use potluck_party::release::ExtraColumns;
 use potluck_party::sums::write_sums;
 use potluck_party::{Job, Ledger, Table, release};
@@ -27,7 +28,7 @@ pub(crate) struct Ran {
 }
 
 impl JobKind {
-    /// Every job, the quickest first.
+    /// Every job on a file, the quickest first.
     pub(crate) const ALL: [Self; 3] = [Self::Decode, Self::Sparse, Self::Release];
 
     pub(crate) fn name(self) -> &'static str {
@@ -35,6 +36,7 @@ impl JobKind {
             Self::Decode => "decoding",
             Self::Sparse => "sparse pass",
             Self::Release => "calibrated release",
+            Self::Held => "calibrated release of a table in memory",
         }
     }
 
@@ -43,6 +45,7 @@ impl JobKind {
             Self::Decode => "decode",
             Self::Sparse => "sparse",
             Self::Release => "release",
+            Self::Held => "held",
         }
     }
 
@@ -71,7 +74,16 @@ pub(crate) fn run(job: &OneJob, common: &Common) -> Result<()> {
             let (seconds, sums) = sparse(&survey, &job.folder, threads)?;
             (seconds, Some(sums))
         }
-        JobKind::Release => (calibrated(&survey, &job.folder, threads)?, None),
+        JobKind::Release => {
+            let open = |tmp: &Path| Ok(Table::open(&survey.path, tmp)?);
+            (calibrated(&survey, open, &job.folder, threads)?, None)
+        }
+        JobKind::Held => {
+            // As pyarrow would hold it: a batch a row group.
+            let file = ParquetRecordBatchReaderBuilder::try_new(File::open(&survey.path)?)?;
+            let table = Table::hold("survey", Box::new(file.with_batch_size(1 << 20).build()?), None)?;
+            (calibrated(&survey, |_| Ok(table), &job.folder, threads)?, None)
+        }
     };
     println!("{}", serde_json::to_string(&Ran { seconds, peak_bytes: peak_bytes()?, sums })?);
     Ok(())
@@ -100,13 +112,18 @@ fn sparse(survey: &Survey, folder: &Path, threads: NonZero<usize>) -> Result<(f6
         folder,
         folder,
         Existing::Replace,
-        &|_| {},
+        &(),
     )?;
     Ok((start.elapsed().as_secs_f64(), sums))
 }
 
 /// From a new ledger to the published file.
-fn calibrated(survey: &Survey, folder: &Path, threads: NonZero<usize>) -> Result<f64> {
+fn calibrated(
+    survey: &Survey,
+    open: impl FnOnce(&Path) -> Result<Table>,
+    folder: &Path,
+    threads: NonZero<usize>,
+) -> Result<f64> {
     let study = survey.study("calibrated")?;
     let state = tempfile::tempdir_in(folder)?;
     let definition = study.definition();
@@ -116,7 +133,7 @@ fn calibrated(survey: &Survey, folder: &Path, threads: NonZero<usize>) -> Result
     let job = Job {
         study: &study,
         party: PARTY,
-        table: &Table::open(&survey.path, state.path())?,
+        table: &open(state.path())?,
         id_column: ID,
         extra_columns: ExtraColumns::Refuse,
         budget: "survey",

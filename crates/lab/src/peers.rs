@@ -13,6 +13,9 @@ use serde_json::Value;
 /// Where the virtual environment is.
 const FOLDER: &str = "target/lab/peers";
 
+/// What builds our own package.
+const BUILDER: &str = "maturin==1.16.0";
+
 /// What is installed there.
 const REQUIREMENTS: &str = include_str!("../peers/requirements.txt");
 
@@ -38,6 +41,23 @@ impl Environment {
             fs::rename(&list, &stamp)?;
         }
         Ok(Self { python })
+    }
+
+    /// Builds the Python package from here, as the lab itself is built, and installs it beside the peers.
+    pub(crate) fn install_potluck(&self) -> Result<()> {
+        let wheels = Path::new(FOLDER).join("wheels");
+        if wheels.exists() {
+            fs::remove_dir_all(&wheels)?;
+        }
+        let pip = |arguments: &[&str]| {
+            call(Command::new(&self.python).args(["-m", "pip", "install", "--quiet"]).args(arguments))
+        };
+        pip(&[BUILDER])?;
+        let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../python/Cargo.toml");
+        let build = ["-m", "maturin", "build", "--release", "--locked", "--quiet", "--manifest-path"];
+        call(Command::new(&self.python).args(build).arg(manifest).arg("--out").arg(&wheels))?;
+        let wheel = fs::read_dir(&wheels)?.next().context("maturin built no wheel")??.path();
+        pip(&["--force-reinstall", "--no-deps", &wheel.to_string_lossy()])
     }
 
     /// Packages with their versions.

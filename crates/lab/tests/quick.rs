@@ -279,6 +279,8 @@ fn speed_prints_every_figure() {
         "decoding as n grows",
         "sparse pass as n grows",
         "calibrated release as n grows",
+        "calibrated release from Python of the same file, 200,000 rows",
+        "calibrated release from Python of an Arrow table in memory, 200,000 rows",
         "the paper's whole synthetic figure",
         "fit with intervals and R², d = 90",
         "plain least squares, d = 90",

@@ -60,6 +60,9 @@ pub enum Error {
         /// Why not.
         source: Box<Error>,
     },
+    /// Whoever asked for it wants it to stop.
+    #[error("stopped on request")]
+    Stopped,
     /// The operating system gave no randomness.
     #[error("the operating system gave no randomness ({0}); nothing was released: try again")]
     Entropy(getrandom::Error),

@@ -4,10 +4,12 @@
 //! reserved, spent from the moment the first noise may have been drawn, and published. μ² is kept as a whole
 //! number of units of 2⁻⁶⁴, without rounding. Opening the ledger locks out every other process.
 
+use std::env;
 use std::path::{Path, PathBuf};
 
 use potluck_core::accounting::{Delta, Epsilon, Mu, MuSquared};
 use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, params};
+use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use crate::Error;
@@ -105,6 +107,19 @@ impl Budget {
     pub fn left(&self) -> MuSquared {
         self.total.checked_sub(self.spent).unwrap_or(MuSquared::ZERO)
     }
+
+    /// The budget for machines; μ² exact, in units of 2⁻⁶⁴, which are too large for a JSON number.
+    pub fn to_json(&self) -> Value {
+        json!({
+            "table": self.table,
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "total": self.total.units().to_string(),
+            "spent": self.spent.units().to_string(),
+            "left": self.left().units().to_string(),
+            "created": self.created,
+        })
+    }
 }
 
 /// One release, as the ledger knows it.
@@ -132,6 +147,21 @@ pub struct Session {
 }
 
 impl Session {
+    /// The session for machines; its charge exact, in units of 2⁻⁶⁴.
+    pub fn to_json(&self) -> Value {
+        json!({
+            "table": self.table,
+            "study_id": self.study_id,
+            "study": self.study_name,
+            "party": self.party,
+            "charge": self.charge.units().to_string(),
+            "state": self.state.name(),
+            "content_hash": self.content_hash,
+            "created": self.created,
+            "changed": self.changed,
+        })
+    }
+
     /// Over everything that counts, so that a changed digit is noticed.
     fn checksum(&self) -> Vec<u8> {
         checksum(&[
@@ -173,6 +203,18 @@ pub struct Purpose<'a> {
     pub party: &'a str,
     /// μ of the release.
     pub mu: Mu,
+}
+
+/// Our folder among what the user's programs keep, if the user has a home.
+pub fn data_folder() -> Option<PathBuf> {
+    let data = env::var_os("XDG_DATA_HOME").filter(|folder| !folder.is_empty()).map(PathBuf::from);
+    let home = || env::var_os("HOME").map(|home| Path::new(&home).join(".local/share"));
+    data.or_else(home).map(|folder| folder.join("potluck"))
+}
+
+/// The user's own ledger, if the user has a home.
+pub fn default_path() -> Option<PathBuf> {
+    data_folder().map(|folder| folder.join("ledger.sqlite"))
 }
 
 /// A party's record of what it has spent.
@@ -271,6 +313,13 @@ impl Ledger {
     /// Where it is.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// All of it for machines: budgets and sessions.
+    pub fn to_json(&self) -> Result<Value, Error> {
+        let budgets: Vec<Value> = self.budgets()?.iter().map(Budget::to_json).collect();
+        let sessions: Vec<Value> = self.sessions()?.iter().map(Session::to_json).collect();
+        Ok(json!({ "unit": "2^-64 of mu^2", "budgets": budgets, "sessions": sessions }))
     }
 
     /// Sets the budget of a table, once.

@@ -29,6 +29,9 @@ const CHECKED_AT_A_TIME: usize = 1 << 20;
 /// Sums larger than this in all are shared by the threads instead of kept by each.
 const OWN_SUMS_LIMIT: usize = 1 << 25;
 
+/// Is told how many rows of a pass are done; an error ends the pass.
+pub(crate) type Progress<'a> = dyn Fn(u64) -> Result<(), Error> + Sync + 'a;
+
 /// A party's table together with the study it is read for.
 pub(crate) struct Input<'a> {
     study: &'a Study,
@@ -112,7 +115,7 @@ impl<'a> Input<'a> {
     ///
     /// The first pass looks for duplicate ids. Later ones refuse a table that was changed since, and read ids only if
     /// the stage mixes by them.
-    pub(crate) fn sums(&self, stage: &Stage, progress: &(dyn Fn(u64) + Sync)) -> Result<Sums, Error> {
+    pub(crate) fn sums(&self, stage: &Stage, progress: &Progress<'_>) -> Result<Sums, Error> {
         let rows = self.study.definition().rows();
         let has_ids = self.study.definition().id_kind() != IdKind::Row;
         let search = has_ids && !self.searched.load(Ordering::Relaxed);
@@ -157,8 +160,7 @@ impl<'a> Input<'a> {
                 Some(own) => own.add(stage, &worker.subjects, first, &worker.encoded),
                 None => lock(&total).add(stage, &worker.subjects, first, &worker.encoded),
             }
-            progress(done.fetch_add(values.count as u64, Ordering::Relaxed) + values.count as u64);
-            Ok(())
+            progress(done.fetch_add(values.count as u64, Ordering::Relaxed) + values.count as u64)
         };
         let workers = read_parts(&parts, self.threads, start, take)?;
         if done.into_inner() != rows {
@@ -224,7 +226,7 @@ impl<'a> Input<'a> {
     }
 
     /// Validates the whole table. `progress` is told how many rows are done.
-    pub(crate) fn validate(&self, progress: &(dyn Fn(u64) + Sync)) -> Result<(), Error> {
+    pub(crate) fn validate(&self, progress: &Progress<'_>) -> Result<(), Error> {
         let stage = self.study.first_stage(self.party.name())?;
         let statistic = Statistic::Standardise { squares: Vec::new() };
         self.sums(&Stage { statistic, ..stage }, progress).map(|_| ())

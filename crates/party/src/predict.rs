@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use arrow_array::Array;
+use arrow_array::{Array, StringArray};
 use potluck_release::Model;
 use potluck_release::model::Term;
 use potluck_release::study::Unknown;
@@ -28,6 +28,37 @@ pub fn predict(
     id_column: Option<&str>,
     out: &mut dyn Write,
 ) -> Result<(), PredictError> {
+    let mut writer = csv::Writer::from_writer(out);
+    let label = model.label.name();
+    let header: Vec<&str> = id_column.into_iter().chain([label.as_str()]).collect();
+    writer.write_record(&header).map_err(output)?;
+    for_each_batch(model, table, id_column, |ids, predictions| {
+        for (row, prediction) in predictions.iter().enumerate() {
+            let prediction = prediction.to_string();
+            match ids {
+                Some(ids) => writer.write_record([ids.value(row), prediction.as_str()]),
+                None => writer.write_record([prediction.as_str()]),
+            }
+            .map_err(output)?;
+        }
+        Ok::<(), PredictError>(())
+    })?;
+    writer.flush()?;
+    Ok(())
+}
+
+/// One prediction a row.
+pub fn predictions(model: &Model, table: &Table) -> Result<Vec<f64>, Error> {
+    let mut all = Vec::new();
+    for_each_batch(model, table, None, |_, predictions| {
+        all.extend_from_slice(predictions);
+        Ok::<(), Error>(())
+    })?;
+    Ok(all)
+}
+
+/// The columns that a model needs to predict.
+pub fn needed_columns(model: &Model) -> Vec<String> {
     let mut columns: Vec<String> = Vec::new();
     for coefficient in &model.coefficients {
         let name = coefficient.term.column();
@@ -35,6 +66,17 @@ pub fn predict(
             columns.push(name.to_owned());
         }
     }
+    columns
+}
+
+/// Calls `take` with the predictions for every batch, and with its ids if `id_column` is given.
+fn for_each_batch<E: From<Error>>(
+    model: &Model,
+    table: &Table,
+    id_column: Option<&str>,
+    mut take: impl FnMut(Option<&StringArray>, &[f64]) -> Result<(), E>,
+) -> Result<(), E> {
+    let columns = needed_columns(model);
     let numeric: Vec<bool> = columns
         .iter()
         .map(|column| {
@@ -46,10 +88,6 @@ pub fn predict(
     asked.extend(id_column.map(str::to_owned));
 
     let (text, batches) = table.batches(&asked)?;
-    let mut writer = csv::Writer::from_writer(out);
-    let label = model.label.name();
-    let header: Vec<&str> = id_column.into_iter().chain([label.as_str()]).collect();
-    writer.write_record(&header).map_err(output)?;
     let mut first = 0;
     for batch in batches {
         let batch = batch?;
@@ -59,15 +97,15 @@ pub fn predict(
             check_levels(model, table, column, first, &input)?;
             inputs.push(input);
         }
-        let ids = match id_column {
-            None => None,
-            Some(column) => {
-                let array = batch.columns().last().expect("the id column was asked for");
-                Some(input(table.name(), column, first, array, text, false)?)
-            }
+        let ids = match (id_column, batch.columns().last()) {
+            (Some(column), Some(array)) => match input(table.name(), column, first, array, text, false)? {
+                Input::Texts(ids) => Some(ids),
+                Input::Numbers(_) => None,
+            },
+            _ => None,
         };
-        for row in 0..batch.num_rows() {
-            let value = |term: &Term| {
+        let prediction = |row: usize| {
+            model.predict(|term: &Term| {
                 let at = columns.iter().position(|column| column == term.column())?;
                 match (&inputs[at], term) {
                     (Input::Numbers(numbers), _) => Some(numbers[row]),
@@ -79,17 +117,12 @@ pub fn predict(
                     }
                     (Input::Texts(_), Term::Numeric { .. }) => None,
                 }
-            };
-            let prediction = model.predict(value).to_string();
-            match &ids {
-                Some(Input::Texts(ids)) => writer.write_record([ids.value(row), prediction.as_str()]),
-                _ => writer.write_record([prediction.as_str()]),
-            }
-            .map_err(output)?;
-        }
+            })
+        };
+        let predictions: Vec<f64> = (0..batch.num_rows()).map(prediction).collect();
+        take(ids.as_ref(), &predictions)?;
         first += batch.num_rows() as u64;
     }
-    writer.flush()?;
     Ok(())
 }
 

@@ -93,6 +93,20 @@ pub trait Observer: Sync {
 
     /// So many rows of the current pass have been read.
     fn rows(&self, _done: u64) {}
+
+    /// Whether to stop. Asked often while the table is read: before the first noise nothing is charged then, and later
+    /// the release can be taken up like one that crashed.
+    fn stop(&self) -> bool {
+        false
+    }
+}
+
+/// Tells an observer how far a pass is, and stops it if the observer wants that.
+pub(crate) fn progress(observer: &dyn Observer) -> impl Fn(u64) -> Result<(), Error> + Sync {
+    move |done| {
+        observer.rows(done);
+        if observer.stop() { Err(Error::Stopped) } else { Ok(()) }
+    }
 }
 
 /// Nobody wants to know.
@@ -109,6 +123,22 @@ pub struct Published {
 /// Checks that the table has the columns that the study expects, without reading a row.
 pub fn check_columns(job: &Job<'_>) -> Result<(), Error> {
     input(job).map(|_| ())
+}
+
+/// Reads the whole table and checks everything that a release would check of it. Nothing is charged, and nothing is
+/// published.
+#[expect(clippy::too_many_arguments, reason = "they are independent choices of the caller")]
+pub fn validate(
+    study: &Study,
+    party: &str,
+    table: &Table,
+    id_column: &str,
+    extra: ExtraColumns,
+    threads: NonZero<usize>,
+    tmp: &Path,
+    observer: &dyn Observer,
+) -> Result<(), Error> {
+    Input::new(study, party, table, id_column, extra, threads, tmp)?.validate(&progress(observer))
 }
 
 /// Releases a party's columns, with noise from the operating system's randomness.
@@ -251,7 +281,7 @@ pub(crate) fn draw<'i, R: CryptoRng>(
             let mut done = 0;
             let mut add = |encoded: &[i32]| {
                 done += (encoded.len() / stage.encoder.width()) as u64;
-                observer.rows(done);
+                progress(observer)(done)?;
                 noise.add(encoded, store)
             };
             input.in_order(stage, &mut add).and_then(|()| noise.finish(store)).map_err(interrupted)?;
@@ -271,7 +301,7 @@ fn read_table<'a, 'i>(
     observer: &dyn Observer,
 ) -> Result<Read<'i>, Error> {
     let input = known_input(job, known)?;
-    let progress = |done| observer.rows(done);
+    let progress = progress(observer);
     // Rows that are kept are read again when their noise is drawn.
     if keeps_rows(stage) {
         input.validate(&progress)?;

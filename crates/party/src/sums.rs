@@ -9,8 +9,9 @@ use potluck_release::Study;
 use potluck_release::files::{Audience, Existing, PendingFile, check_writable};
 
 use crate::pass::{ExtraColumns, Input};
+use crate::release::progress;
 use crate::stage::keeps_rows;
-use crate::{Error, Table};
+use crate::{Error, Observer, Table};
 
 /// Computes the exact sums of the stage that follows on `earlier`, the noised sums of the stages before it, and writes them to a file in `state` that only its owner can
 /// read. Nothing is charged, because nothing is published: the file is as private as the table.
@@ -26,15 +27,16 @@ pub fn write_sums(
     tmp: &Path,
     state: &Path,
     existing: Existing,
-    progress: &(dyn Fn(u64) + Sync),
+    observer: &dyn Observer,
 ) -> Result<PathBuf, Error> {
     let stage = study.stage(party, earlier)?.ok_or(potluck_release::Error::Stages)?;
     let names = study.own_party(party)?.encoded_names();
     let path = state.join(format!("{party}.{}.sums.csv", stage.name));
     check_writable(&path, existing)?;
     let input = Input::new(study, party, table, id_column, extra, threads, tmp)?;
+    let progress = progress(observer);
     let failed = |source| potluck_release::Error::Write { path: path.clone(), source };
-    let sums = if keeps_rows(&stage) { None } else { Some(input.sums(&stage, progress)?) };
+    let sums = if keeps_rows(&stage) { None } else { Some(input.sums(&stage, &progress)?) };
     let write = |file: &mut _| -> Result<(), Error> {
         let mut lines = Lines { stage: &stage, names: &names, file: BufWriter::new(file), next: 0 };
         lines.file.write_all(b"row,column,sum\n").map_err(failed)?;
@@ -43,8 +45,7 @@ pub fn write_sums(
             // Every sum is a value of one row.
             None => input.in_order(&stage, &mut |encoded| {
                 lines.add(encoded).map_err(failed)?;
-                progress((lines.next / names.len()) as u64);
-                Ok(())
+                progress((lines.next / names.len()) as u64)
             })?,
         }
         Ok(lines.file.flush().map_err(failed)?)

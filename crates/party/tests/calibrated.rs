@@ -7,11 +7,13 @@
 
 mod support;
 
+use std::sync::atomic::{AtomicU32, Ordering};
+
 use potluck_core::calibrated::PartyPlan;
 use potluck_core::encoding::{Q, Scaling};
 use potluck_core::stage::Stage;
 use potluck_party::release::release_with;
-use potluck_party::{Observer, Step, Table};
+use potluck_party::{Error, Observer, Step, Table};
 use potluck_release::Study;
 use proptest::prelude::*;
 use rand_chacha::ChaCha20Rng;
@@ -303,6 +305,53 @@ fn a_later_stage_that_fails_says_that_the_charge_stands() {
     std::fs::write(&data, &good).unwrap();
     release_with(&job, &mut ledger, &(), seed).unwrap();
     assert_eq!(ledger.budget("patients").unwrap().unwrap().spent, spent);
+}
+
+/// Wants to stop once rows of a stage are read.
+struct StopIn {
+    stage: u32,
+    now: AtomicU32,
+}
+
+impl Observer for StopIn {
+    fn stage(&self, _name: &str, position: u32) {
+        self.now.store(position, Ordering::Relaxed);
+    }
+
+    fn stop(&self) -> bool {
+        self.now.load(Ordering::Relaxed) >= self.stage
+    }
+}
+
+/// Before the first noise nothing is charged; afterwards the same release is taken up.
+#[test]
+fn a_release_that_is_stopped_can_be_taken_up() {
+    let study = calibrated(1.0, 200);
+    let table = table(&people(200));
+    let seed = || Ok(ChaCha20Rng::seed_from_u64(5));
+    let expected = release(&study, &table, 1, 5).unwrap();
+    for stage in 0..4 {
+        let folder = tempfile::tempdir().unwrap();
+        let mut ledger = new_ledger(folder.path());
+        let out = folder.path().join("out.parquet");
+        let job = job(&study, &table, &out, 2);
+        let observer = StopIn { stage, now: AtomicU32::new(0) };
+        let error = release_with(&job, &mut ledger, &observer, seed).err().unwrap();
+        let spent = ledger.budget("patients").unwrap().unwrap().spent;
+        if stage == 0 {
+            assert!(matches!(error, Error::Stopped));
+            assert_eq!(spent.units(), 0);
+        } else {
+            assert!(
+                matches!(&error, Error::Interrupted { source, .. } if matches!(**source, Error::Stopped))
+            );
+            assert_eq!(spent, study.mu().squared());
+        }
+        assert!(!out.exists());
+        let published = release_with(&job, &mut ledger, &(), seed).unwrap();
+        assert_eq!(published.release.content_hash, expected.content_hash());
+        assert_eq!(ledger.budget("patients").unwrap().unwrap().spent, study.mu().squared());
+    }
 }
 
 /// Ids are searched for duplicates in the first pass, so a table that is another one later must not be read on.

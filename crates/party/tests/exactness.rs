@@ -9,7 +9,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use arrow_array::RecordBatch;
+use arrow_array::{RecordBatch, RecordBatchIterator, RecordBatchReader};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use parquet::arrow::ArrowWriter;
@@ -183,6 +183,50 @@ fn sums_do_not_depend_on_threads_batches_order_or_format() {
                 assert!(sums(&study, &table, threads) == expected, "{threads} threads, batches of {batch}");
             }
         }
+    }
+}
+
+/// The batches that other software would hand over, of so many rows.
+fn reader(batch: &RecordBatch, rows: usize) -> Box<dyn RecordBatchReader> {
+    let slice = |at: usize| Ok(batch.slice(at, rows.min(batch.num_rows() - at)));
+    let batches: Vec<_> = (0..batch.num_rows()).step_by(rows).map(slice).collect();
+    Box::new(RecordBatchIterator::new(batches, batch.schema()))
+}
+
+#[test]
+fn batches_in_memory_have_the_sums_of_a_file() {
+    let people = subjects(1000);
+    let study = study(1000, "id = \"integer\"\nk = 50", "");
+    let expected = sums_by_definition(&study, &people);
+    let all = batch(&people);
+    for (rows, size) in [(1000, 100), (1000, 8192), (999, 64), (37, 20), (1, 8192)] {
+        for threads in [1, 2, 7] {
+            let held = Table::hold("batches", reader(&all, rows), None).unwrap().with_batch_size(size);
+            assert!(sums(&study, &held, threads) == expected, "{threads} threads, batches of {rows}");
+        }
+        let spooled =
+            Table::spool_batches("batches", reader(&all, rows), None, &std::env::temp_dir()).unwrap();
+        assert!(sums(&study, &spooled, 2) == expected, "spooled, batches of {rows}");
+    }
+    let keep: Vec<String> = ["age", "region", "id"].map(str::to_owned).to_vec();
+    let kept = Table::hold("batches", reader(&all, 100), Some(&keep)).unwrap();
+    assert_eq!(kept.column_names().unwrap(), ["id", "age", "region"]);
+}
+
+#[test]
+fn a_stream_that_breaks_off_is_refused_without_quoting_it() {
+    use arrow_schema::ArrowError;
+    let all = batch(&subjects(10));
+    let broken = || {
+        let failed = Err(ArrowError::CastError("cannot cast secret".to_owned()));
+        let reader: Box<dyn RecordBatchReader> =
+            Box::new(RecordBatchIterator::new([Ok(all.clone()), failed], all.schema()));
+        reader
+    };
+    let spooled = Table::spool_batches("batches", broken(), None, &std::env::temp_dir());
+    for refused in [Table::hold("batches", broken(), None), spooled] {
+        let message = refused.err().unwrap().to_string();
+        assert!(message.contains("could not be read to its end") && !message.contains("secret"), "{message}");
     }
 }
 

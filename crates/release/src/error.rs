@@ -8,15 +8,32 @@ use potluck_core::encoding::EncodingError;
 use potluck_core::learn::LearnError;
 use thiserror::Error;
 
-/// Whose fault an error is; the command turns it into an exit code.
+/// Whose fault an error is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
+    /// What was asked for cannot be done, whatever the input.
+    Usage,
     /// The input is not usable as it is.
     Input,
     /// Something was changed, cut short or signed by somebody else.
     Integrity,
     /// The budget does not allow it.
     Budget,
+    /// A hub cannot be reached, refused, or does not speak as it should.
+    Remote,
+}
+
+impl Fault {
+    /// What the command exits with, and what exceptions carry.
+    pub fn exit_code(self) -> u8 {
+        match self {
+            Self::Usage => 2,
+            Self::Input => 3,
+            Self::Budget => 4,
+            Self::Integrity => 5,
+            Self::Remote => 6,
+        }
+    }
 }
 
 /// An error about a study, release, public dataset or model.
@@ -43,6 +60,12 @@ pub enum Error {
     /// The file is there already.
     #[error("{path} exists already; choose another name, or replace it with --force")]
     Exists {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The output would replace an input.
+    #[error("{path} is needed and would be overwritten; choose another name for the output")]
+    SameFile {
         /// The file.
         path: PathBuf,
     },
@@ -149,6 +172,9 @@ pub enum Error {
     /// Releases that do not belong together.
     #[error("cannot join: {0}")]
     Join(String),
+    /// A stage that cannot be audited.
+    #[error("cannot audit: {0}")]
+    Audit(String),
     /// A key file that cannot be used.
     #[error("{path} is not a usable key: {detail}")]
     Key {
@@ -172,6 +198,7 @@ impl Error {
     /// Whose fault it is.
     pub fn fault(&self) -> Fault {
         match self {
+            Self::SameFile { .. } => Fault::Usage,
             Self::Seal { .. } | Self::Tampered { .. } => Fault::Integrity,
             _ => Fault::Input,
         }

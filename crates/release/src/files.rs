@@ -124,6 +124,13 @@ pub fn check_writable(path: &Path, existing: Existing) -> Result<(), Error> {
     tried.map(|_| ())
 }
 
+/// Refuses to write over something that is read, even where files may be replaced.
+pub fn refuse_same_file(out: &Path, inputs: &[&Path]) -> Result<(), Error> {
+    let Ok(out_file) = out.canonicalize() else { return Ok(()) };
+    let same = |input: &&Path| input.canonicalize().is_ok_and(|input| input == out_file);
+    if inputs.iter().any(same) { Err(Error::SameFile { path: out.to_owned() }) } else { Ok(()) }
+}
+
 /// Writes a whole file: complete on disk first, then under its name.
 pub fn write_file(path: &Path, bytes: &[u8], existing: Existing, audience: Audience) -> Result<(), Error> {
     PendingFile::write(path, bytes, existing, audience)?.publish()

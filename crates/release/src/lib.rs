@@ -22,6 +22,7 @@ pub mod summary;
 pub use dataset::PublicDataset;
 pub use error::{Error, Fault};
 pub use model::Model;
+pub use plan::Plan;
 pub use release::Release;
 pub use study::{Draft, Extension, Study};
 

@@ -1,6 +1,5 @@
 //! What a study promises and costs, from public facts only: before anyone touches data.
 
-use potluck_core::mixing::MixingKey;
 use potluck_core::planning::{FUTILE, Outlook, TYPICAL_SIGNAL};
 use serde::Serialize;
 
@@ -129,7 +128,7 @@ impl Plan {
         let (study, sealed) = match Study::parse(text) {
             Ok(study) => (study, true),
             Err(Error::NotSealed) => match Draft::parse(text) {
-                Ok(draft) => (draft.seal(MixingKey::new([0; 32]))?, false),
+                Ok(draft) => (draft.preview()?, false),
                 Err(Error::BaseMissing { base }) => {
                     let base = find(&base).ok_or(Error::BaseMissing { base })?;
                     (Extension::parse(text, &base)?.seal()?, false)
@@ -194,4 +193,48 @@ fn noise_shares(study: &Study) -> Result<Vec<f64>, Error> {
 /// Size of the numbers in a file of so many columns.
 fn bytes(study: &Study, columns: usize) -> u64 {
     study.seal().k() * columns as u64 * 8
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::study::Draft;
+
+    fn draft() -> Draft {
+        let column = |name: &str| json!({ "name": name, "lo": 0, "hi": 1, "unit": null });
+        let document = json!({
+            "format": 1,
+            "study": { "name": "plan", "rows": 100_000, "id": "row", "k": null },
+            "privacy": { "epsilon": 1.0, "delta": 1e-4 },
+            "party": [
+                { "name": "north", "column": [column("a"), column("b")] },
+                { "name": "south", "column": [{ "name": "c", "levels": ["x", "y", "z"] }] },
+            ],
+        });
+        Draft::from_json(&document).unwrap()
+    }
+
+    #[test]
+    fn a_study_put_together_in_a_program_is_the_one_that_is_written() {
+        let draft = draft();
+        assert_eq!(Draft::parse(draft.text()).unwrap().definition(), draft.definition());
+        let study = draft.preview().unwrap();
+        assert_eq!(Study::parse(&study.to_toml()).unwrap(), study);
+        let unknown = json!({ "format": 1, "colour": "red" });
+        assert!(matches!(Draft::from_json(&unknown), Err(Error::StudySyntax { .. })));
+    }
+
+    #[test]
+    fn a_plan_does_not_depend_on_the_seal() {
+        let study = draft().preview().unwrap();
+        let (before, after) = (Plan::new(&study, false).unwrap(), Plan::new(&study, true).unwrap());
+        assert_eq!(after.id.as_deref(), Some(study.id()));
+        assert_eq!(Plan { sealed: true, id: after.id.clone(), ..before.clone() }, after);
+        assert_eq!(before.parties.iter().map(|party| party.encoded_columns).collect::<Vec<_>>(), [2, 3]);
+        // Ids by position, and a δ that would allow publishing ten rows.
+        assert!(before.warnings.iter().any(|warning| warning.contains("position")));
+        assert!(before.warnings.iter().any(|warning| warning.contains("δ is larger")));
+    }
 }

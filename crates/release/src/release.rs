@@ -406,6 +406,28 @@ impl Release {
         self.record.earlier_sums().expect("a release is verified")
     }
 
+    /// The noised sums of the stages before one of the release of `party` under `study`, counted from 1: what an auditor
+    /// needs to recompute that stage. The last stage unless another is asked for.
+    pub fn sums_before(
+        &self,
+        study: &Study,
+        party: &str,
+        stage: Option<usize>,
+    ) -> Result<Vec<Vec<i64>>, Error> {
+        if self.study.id() != study.id() || self.party() != party {
+            return Err(Error::Audit(format!("the release is not that of {party} under this study")));
+        }
+        let mut earlier = self.earlier_sums();
+        let last = earlier.len() + 1;
+        match stage.unwrap_or(last) {
+            stage if (1..=last).contains(&stage) => earlier.truncate(stage - 1),
+            _ => {
+                return Err(Error::Audit(format!("the release has stages 1 to {last}; choose one of them")));
+            }
+        }
+        Ok(earlier)
+    }
+
     /// The stage of the mixed rows: how the published columns came about.
     pub fn mixed_stage(&self) -> Stage {
         let stage = self.study.stage(self.party(), &self.earlier_sums());

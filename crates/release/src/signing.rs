@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use ed25519_dalek::pkcs8::spki::der::pem::LineEnding;
 use ed25519_dalek::pkcs8::{DecodePrivateKey, DecodePublicKey, EncodePrivateKey, EncodePublicKey};
@@ -41,6 +41,16 @@ impl SigningKey {
     pub fn save(&self, path: &Path, existing: Existing) -> Result<(), Error> {
         let text = self.0.to_pkcs8_pem(LineEnding::LF).expect("an Ed25519 key has a PEM form");
         write_file(path, text.as_bytes(), existing, Audience::Owner)
+    }
+
+    /// Writes the private key, and the public key beside it with `.pub` behind; returns where that is.
+    pub fn save_pair(&self, path: &Path, existing: Existing) -> Result<PathBuf, Error> {
+        let mut name = path.as_os_str().to_owned();
+        name.push(".pub");
+        let public = PathBuf::from(name);
+        self.save(path, existing)?;
+        self.public().save(&public, existing)?;
+        Ok(public)
     }
 
     /// The public half.

@@ -1,12 +1,13 @@
 //! What a release promises to a person in the data, in words and numbers.
 
 use potluck_core::accounting::{MuSquared, epsilon_for};
+use serde::Serialize;
 
 use crate::Error;
 use crate::study::{IdKind, Study};
 
 /// A guarantee in the three forms people ask for. Every number is rounded against us.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Guarantee {
     /// ε.
     pub epsilon: f64,
@@ -15,6 +16,7 @@ pub struct Guarantee {
     /// The Gaussian-DP parameter.
     pub mu: f64,
     /// The best chance to notice a person's data at a rate of false alarms of 5%.
+    #[serde(rename = "detection_at_5_percent")]
     pub detection: f64,
 }
 

@@ -25,6 +25,8 @@ pub struct PartySummary {
     pub noise: f64,
     /// One an encoded column.
     pub columns: Vec<ColumnSummary>,
+    /// Covariances between the party's encoded columns, in original units; of calibrated releases only.
+    pub covariance: Option<Vec<Vec<f64>>>,
 }
 
 /// What a release says of one encoded column, in original units.
@@ -81,13 +83,24 @@ fn of_party(
         .enumerate()
         .map(|(at, (encoded, values))| of_column(&evidence, at, &encoded, values))
         .collect::<Result<_, Error>>()?;
+    let covariance = covariance(&evidence, party)?;
     let layout = Layout::new(party.columns().iter().map(Column::encoder).collect());
     Ok(PartySummary {
         party: name.to_owned(),
         free_columns: layout.effective_width() as u64,
         noise: evidence.noise,
         columns,
+        covariance,
     })
+}
+
+fn covariance(evidence: &PartyEvidence, party: &Party) -> Result<Option<Vec<Vec<f64>>>, Error> {
+    let Some(Calibrated { moments, .. }) = &evidence.calibrated else { return Ok(None) };
+    let half = |(at, encoded): (usize, Encoded<'_>)| Ok(evidence.units(at, &encoded)?.affine.half());
+    let halves: Vec<f64> = encoded(party).enumerate().map(half).collect::<Result<_, Error>>()?;
+    let width = halves.len();
+    let entry = |i: usize, j: usize| halves[i] * halves[j] * moments.covariance[i * width + j];
+    Ok(Some((0..width).map(|i| (0..width).map(|j| entry(i, j)).collect()).collect()))
 }
 
 fn encoded(party: &Party) -> impl Iterator<Item = Encoded<'_>> {

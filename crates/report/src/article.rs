@@ -43,7 +43,7 @@ pub fn findings(model: &Model, dataset: &PublicDataset) -> String {
 
 /// How deep a heading stands in the page.
 #[derive(Clone, Copy)]
-struct Level(u8);
+pub(crate) struct Level(pub(crate) u8);
 
 impl Level {
     fn below(self) -> Self {
@@ -145,7 +145,7 @@ fn warnings(model: &Model, dataset: &PublicDataset) -> Markup {
     }
 }
 
-fn answer(model: &Model, heading: Level) -> Markup {
+pub(crate) fn answer(model: &Model, heading: Level) -> Markup {
     let level = numbers::level(model.level);
     html! {
         (heading.titled("The answer"))
@@ -162,7 +162,7 @@ fn answer(model: &Model, heading: Level) -> Markup {
     }
 }
 
-fn coefficients(model: &Model, heading: Level) -> Markup {
+pub(crate) fn coefficients(model: &Model, heading: Level) -> Markup {
     let level = numbers::level(model.level);
     let interval = format!("{level} interval");
     let with_parts = has_parts(model);
@@ -418,7 +418,7 @@ fn columns(model: &Model, dataset: &PublicDataset) -> Markup {
 }
 
 /// What the releases say of each column.
-fn published(dataset: &PublicDataset) -> Markup {
+pub(crate) fn published(dataset: &PublicDataset) -> Markup {
     let Ok(parties) = summary::of_dataset(dataset) else { return html! {} };
     let columns: Vec<&ColumnSummary> = parties.iter().flat_map(|party| &party.columns).collect();
     let drowned: Vec<String> =
@@ -474,7 +474,21 @@ fn column_cells(model: &Model, party: &Party, column: &Column) -> Vec<Markup> {
     } else {
         "not used"
     };
-    let values = match column.domain() {
+    vec![
+        name(column.name()),
+        name(party.name()),
+        html! { (role) },
+        domain(column),
+        html! {
+            @if let Some(description) = column.description() { (name(description)) " " }
+            @if column.missing() == Missing::Error { span .aside { "Never missing." } }
+        },
+    ]
+}
+
+/// The public range or levels of a column.
+pub(crate) fn domain(column: &Column) -> Markup {
+    match column.domain() {
         Domain::Numeric(bounds) => html! {
             (numbers::significant(bounds.lo(), 10)) " to " (numbers::significant(bounds.hi(), 10))
             @if let Some(unit) = column.unit() { " " (name(unit)) }
@@ -487,17 +501,7 @@ fn column_cells(model: &Model, party: &Party, column: &Column) -> Vec<Markup> {
             @if levels.len() > LEVELS { " and " (numbers::count((levels.len() - LEVELS) as u64)) " more" }
             @if *unknown == Unknown::Other { "; others count as “other”" }
         },
-    };
-    vec![
-        name(column.name()),
-        name(party.name()),
-        html! { (role) },
-        values,
-        html! {
-            @if let Some(description) = column.description() { (name(description)) " " }
-            @if column.missing() == Missing::Error { span .aside { "Never missing." } }
-        },
-    ]
+    }
 }
 
 fn provenance(model: &Model, dataset: &PublicDataset) -> Markup {

@@ -17,8 +17,8 @@ use potluck_release::study::Domain;
 use potluck_release::summary;
 use potluck_release::{Draft, Model, PublicDataset, Release, Study};
 use potluck_report::{
-    Layout, STYLESHEET, article, coefficient_plot, coefficient_plot_in, limits, noise_plot, noise_plot_in,
-    page, parts_plot, parts_plot_in, privacy_statement,
+    Layout, STYLESHEET, article, coefficient_plot, coefficient_plot_in, dataset_card, limits, model_card,
+    noise_plot, noise_plot_in, page, parts_plot, parts_plot_in, privacy_statement, study_card,
 };
 use rand_chacha::ChaCha20Rng;
 use rand_core::{Rng, SeedableRng};
@@ -787,6 +787,24 @@ fn hostile_names_are_only_text_in_calibrated_reports_too() {
     let page = check_page(&model, &dataset);
     assert!(page.contains("R&amp;D &lt;b&gt;"));
     assert!(parts_plot(&model).contains("R&amp;D &lt;b&gt;"));
+}
+
+#[test]
+fn cards_are_text_only_and_leave_the_page_around_them_alone() {
+    let study = calibrated_study(HOSTILE, 3_000);
+    let dataset = calibrated_dataset(&study);
+    let model = model(&dataset, "<script>alert('y')</script>", Learner::Posterior);
+    for card in
+        [study_card(&study, true), study_card(&study, false), dataset_card(&dataset), model_card(&model)]
+    {
+        assert!(card.contains("R&amp;D &lt;b&gt;"));
+        assert!(!card.contains("<script") && !card.contains("<img") && !card.contains("<b>"));
+        assert!(!card.contains(":root") && !card.contains("&quot;Segoe"));
+        let outside = card.split("<style>").next().unwrap();
+        assert!(outside.starts_with("<div class=\"potluck-card\">"), "{outside}");
+    }
+    assert!(study_card(&study, true).contains(&study.id()[..16]));
+    assert!(study_card(&study, false).contains("not sealed yet"));
 }
 
 #[test]

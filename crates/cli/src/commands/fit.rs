@@ -4,12 +4,12 @@ use std::fmt::Write as _;
 
 use anyhow::Result;
 use potluck_core::learn::{Level, Ridge};
-use potluck_release::files::{Audience, check_writable, write_file};
+use potluck_release::files::{Audience, check_writable, refuse_same_file, write_file};
 use potluck_release::fit::{Regression, fit};
 use potluck_release::model::{Estimate, RSquared};
 use potluck_release::{Error, Model, PublicDataset};
 
-use super::{Settings, refuse_same_file};
+use super::Settings;
 use crate::args::Fit;
 use crate::exit::WrongUsage;
 use crate::output::{number, table};

@@ -4,11 +4,12 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use potluck_release::dataset::Completeness;
+use potluck_release::files::refuse_same_file;
 use potluck_release::statement::Guarantee;
 use potluck_release::{PublicDataset, Release, Study};
 use serde_json::json;
 
-use super::{Settings, refuse_same_file};
+use super::Settings;
 use crate::args::Join;
 
 pub(super) fn run(arguments: &Join, settings: &Settings<'_>) -> Result<()> {

@@ -1,7 +1,5 @@
 //! `potluck key new`.
 
-use std::path::{Path, PathBuf};
-
 use anyhow::Result;
 use potluck_party::entropy;
 use serde_json::json;
@@ -12,9 +10,7 @@ use crate::args::KeyCommand;
 pub(super) fn run(command: &KeyCommand, settings: &Settings<'_>) -> Result<()> {
     let KeyCommand::New { out } = command;
     let key = entropy::new_signing_key()?;
-    key.save(out, settings.existing)?;
-    let public = beside(out);
-    key.public().save(&public, settings.existing)?;
+    let public = key.save_pair(out, settings.existing)?;
     let value = json!({ "private": out.display().to_string(), "public": public.display().to_string(), "public_key": key.public().to_string() });
     settings.printer.result(&value, || {
         format!(
@@ -24,11 +20,4 @@ pub(super) fn run(command: &KeyCommand, settings: &Settings<'_>) -> Result<()> {
             key.public()
         )
     })
-}
-
-/// The public key's file: the private key's with .pub behind.
-fn beside(private: &Path) -> PathBuf {
-    let mut name = private.as_os_str().to_owned();
-    name.push(".pub");
-    PathBuf::from(name)
 }

@@ -8,7 +8,6 @@ use potluck_party::Ledger;
 use potluck_party::ledger::{Budget, Session, State};
 use potluck_release::Error;
 use potluck_release::statement::Guarantee;
-use serde_json::{Value, json};
 
 use super::Settings;
 use super::release::ledger_path;
@@ -22,7 +21,7 @@ pub(super) fn run(command: &LedgerCommand, settings: &Settings<'_>) -> Result<()
             let delta = Delta::new(*delta).map_err(Error::from)?;
             let mut ledger = Ledger::open_or_create(&ledger_path(ledger)?)?;
             let budget = ledger.set_budget(table, epsilon, delta)?;
-            settings.printer.result(&budget_json(&budget), || {
+            settings.printer.result(&budget.to_json(), || {
                 format!(
                     "budget of {table:?} in {}: everything ever released from it stays within ε = {}, δ = {} (μ² = {:.6})\n",
                     ledger.path().display(),
@@ -35,48 +34,13 @@ pub(super) fn run(command: &LedgerCommand, settings: &Settings<'_>) -> Result<()
         LedgerCommand::Show { ledger } => {
             let ledger = Ledger::open(&ledger_path(ledger)?)?;
             let (budgets, sessions) = (ledger.budgets()?, ledger.sessions()?);
-            settings.printer.result(&to_json(&budgets, &sessions), || to_text(&budgets, &sessions))
+            settings.printer.result(&ledger.to_json()?, || to_text(&budgets, &sessions))
         }
         LedgerCommand::Export { ledger } => {
             let ledger = Ledger::open(&ledger_path(ledger)?)?;
-            let value = to_json(&ledger.budgets()?, &ledger.sessions()?);
-            settings.printer.data(&(serde_json::to_string_pretty(&value)? + "\n"))
+            settings.printer.data(&(serde_json::to_string_pretty(&ledger.to_json()?)? + "\n"))
         }
     }
-}
-
-fn budget_json(budget: &Budget) -> Value {
-    json!({
-        "table": budget.table,
-        "epsilon": budget.epsilon,
-        "delta": budget.delta,
-        // Exact, in units of 2⁻⁶⁴ of μ²: too large for a JSON number.
-        "total": budget.total.units().to_string(),
-        "spent": budget.spent.units().to_string(),
-        "left": budget.left().units().to_string(),
-        "created": budget.created,
-    })
-}
-
-fn to_json(budgets: &[Budget], sessions: &[Session]) -> Value {
-    let session = |session: &Session| {
-        json!({
-            "table": session.table,
-            "study_id": session.study_id,
-            "study": session.study_name,
-            "party": session.party,
-            "charge": session.charge.units().to_string(),
-            "state": session.state.name(),
-            "content_hash": session.content_hash,
-            "created": session.created,
-            "changed": session.changed,
-        })
-    };
-    json!({
-        "unit": "2^-64 of mu^2",
-        "budgets": budgets.iter().map(budget_json).collect::<Vec<_>>(),
-        "sessions": sessions.iter().map(session).collect::<Vec<_>>(),
-    })
 }
 
 fn to_text(budgets: &[Budget], sessions: &[Session]) -> String {

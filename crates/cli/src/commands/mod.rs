@@ -20,13 +20,12 @@ mod verify;
 
 use std::env;
 use std::num::NonZero;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::Result;
 use potluck_release::files::Existing;
 
 use crate::args::{Arguments, Command, Common};
-use crate::exit::WrongUsage;
 use crate::output::Printer;
 
 /// What every command needs.
@@ -47,27 +46,6 @@ impl<'a> Settings<'a> {
             tmp: common.tmp_dir.clone().unwrap_or_else(env::temp_dir),
         }
     }
-}
-
-/// The folder for what the user's programs keep.
-fn data_folder() -> Option<PathBuf> {
-    let data = env::var_os("XDG_DATA_HOME").filter(|folder| !folder.is_empty()).map(PathBuf::from);
-    data.or_else(|| env::var_os("HOME").map(|home| Path::new(&home).join(".local/share")))
-}
-
-/// Refuses to write over something that the command reads, even with --force.
-fn refuse_same_file(out: &Path, inputs: &[&Path]) -> Result<()> {
-    let Ok(out_file) = out.canonicalize() else { return Ok(()) };
-    for input in inputs {
-        if input.canonicalize().is_ok_and(|input| input == out_file) {
-            let message = format!(
-                "{} is needed and would be overwritten; choose another name for the output",
-                out.display()
-            );
-            return Err(WrongUsage(message).into());
-        }
-    }
-    Ok(())
 }
 
 pub(crate) fn run(arguments: Arguments, printer: &Printer) -> Result<()> {

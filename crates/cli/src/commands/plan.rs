@@ -4,7 +4,6 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use anyhow::Result;
-use potluck_core::mixing::MixingKey;
 use potluck_core::planning::USEFUL;
 use potluck_release::plan::{ExpectedAccuracy, PartyPlan, Plan};
 use potluck_release::statement::{self, Guarantee};
@@ -32,7 +31,7 @@ pub(super) fn load(path: &Path, base: Option<&Path>) -> Result<(Study, bool)> {
             );
             Err(WrongUsage(message).into())
         }
-        (Err(Error::NotSealed), None) => Ok((Draft::load(path)?.seal(MixingKey::new([0; 32]))?, false)),
+        (Err(Error::NotSealed), None) => Ok((Draft::load(path)?.preview()?, false)),
         (Err(Error::NotSealed), Some(base)) => {
             Ok((Extension::load(path, &Study::load(base)?)?.seal()?, false))
         }

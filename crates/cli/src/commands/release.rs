@@ -3,15 +3,17 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
+use potluck_party::ledger::default_path;
 use potluck_party::release::{ExtraColumns, check_columns};
 use potluck_party::sql::{Fed, Results, Source, StagedRelease};
 use potluck_party::{Job, Ledger, Published, Table};
+use potluck_release::files::refuse_same_file;
 use potluck_release::plan::futility;
 use potluck_release::signing::SigningKey;
 use potluck_release::{Study, statement};
 use serde_json::json;
 
-use super::{Settings, data_folder, refuse_same_file};
+use super::Settings;
 use crate::args::{LedgerArguments, Release};
 use crate::exit::WrongUsage;
 use crate::output::counted;
@@ -209,7 +211,7 @@ pub(super) fn ledger_path(arguments: &LedgerArguments) -> Result<PathBuf> {
     if let Some(path) = &arguments.ledger {
         return Ok(path.clone());
     }
-    data_folder().map(|folder| folder.join("potluck/ledger.sqlite")).ok_or_else(|| {
+    default_path().ok_or_else(|| {
         WrongUsage("there is no home folder for the ledger: name it with --ledger".to_owned()).into()
     })
 }

@@ -6,12 +6,12 @@ use std::path::Path;
 use anyhow::Result;
 use potluck_core::accounting::{Delta, Epsilon};
 use potluck_party::{Table, entropy};
-use potluck_release::files::{Audience, Existing, write_file};
+use potluck_release::files::{Audience, Existing, refuse_same_file, write_file};
 use potluck_release::{Draft, Error, Extension, Study};
 use serde_json::json;
 
+use super::Settings;
 use super::plan::{extends_text, load};
-use super::{Settings, refuse_same_file};
 use crate::args::{StudyCommand, StudyNew};
 use crate::exit::WrongUsage;
 use crate::output::counted;

@@ -23,6 +23,7 @@ pub use coefficients::{Affine, Coefficients, Covariance, Interval, Level, Origin
 pub use least_squares::{Estimand, Fit, Ridge, Spectrum, Stability, debiased, ols};
 pub use moments::{Moments, Solution};
 pub use posterior::{Evidence, ExplainedShare, Posterior, VarianceParts, explained_share, posterior};
+pub use student::{two_sided_quantile, two_sided_tail};
 
 /// Why a fit was refused, and what to do about it. Columns are counted from 0.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]

@@ -7,7 +7,7 @@
 use super::Level;
 
 /// The t for which P(|T| ≤ t) is the level, with ν > 0 `degrees` of freedom.
-pub(super) fn two_sided_quantile(level: Level, degrees: usize) -> f64 {
+pub fn two_sided_quantile(level: Level, degrees: usize) -> f64 {
     let nu = degrees as f64;
     let tail = 1.0 - level.get();
     let mut high = 1.0;
@@ -30,8 +30,8 @@ pub(super) fn two_sided_quantile(level: Level, degrees: usize) -> f64 {
     high
 }
 
-/// P(|T| > t) for t > 0 and ν > 0.
-fn two_sided_tail(t: f64, nu: f64) -> f64 {
+/// P(|T| > t) for t ≥ 0 and ν > 0.
+pub fn two_sided_tail(t: f64, nu: f64) -> f64 {
     let a = nu / 2.0;
     let ratio = t * t / nu;
     let x = 1.0 / (1.0 + ratio);

@@ -8,7 +8,7 @@ use potluck_release::files::{Audience, Existing, write_file};
 use potluck_release::study::{Column, Domain, IdKind};
 use serde::{Deserialize, Serialize};
 
-use super::dialect::Dialect;
+use super::dialect::{Dialect, TypeKind};
 use crate::Error;
 
 /// The column that holds ids unless another is named.
@@ -186,6 +186,67 @@ impl Source {
         };
         let stored = columns.iter().map(stored).collect();
         Ok(Self { description, table, id, stored })
+    }
+
+    /// A query for the types of the party's columns, of one row with one text, or of none if the table is empty.
+    pub fn types_query(&self, study: &Study, party: &str) -> Result<String, Error> {
+        let columns = study.own_party(party)?.columns();
+        let names: Vec<String> =
+            columns.iter().map(|column| self.dialect().identifier(column.name())).collect();
+        Ok(format!("SELECT {} AS types FROM {} LIMIT 1", self.dialect().types(&names), self.quoted_table()))
+    }
+
+    /// The same table, with booleans and dates declared as the answer to [`Self::types_query`] says. An empty table has
+    /// no answer and is refused.
+    pub fn with_types(&self, study: &Study, party: &str, types: Option<&str>) -> Result<Self, Error> {
+        let columns = study.own_party(party)?.columns();
+        let types = types
+            .ok_or_else(|| Error::wrong_rows(&self.description.table, "fewer", study.definition().rows()))?;
+        let kinds: Vec<Option<TypeKind>> = types.split(';').map(|name| self.dialect().kind(name)).collect();
+        if kinds.len() != columns.len() {
+            return Err(Error::Table {
+                table: self.description.table.clone(),
+                problem:
+                    "the engine does not name a type for each column; check that the dialect is the engine's"
+                        .to_owned(),
+            });
+        }
+        let of_kind = |wanted: TypeKind| {
+            let numeric = columns.iter().zip(&kinds).filter(|(column, kind)| {
+                **kind == Some(wanted) && matches!(column.domain(), Domain::Numeric(_))
+            });
+            numeric.map(|(column, _)| column.name().to_owned()).collect()
+        };
+        let description = Description {
+            booleans: of_kind(TypeKind::Boolean),
+            dates: of_kind(TypeKind::Date),
+            ..self.description.clone()
+        };
+        Self::new(study, party, description)
+    }
+
+    /// A query that gives no row, but the names of all columns.
+    pub fn names_query(&self) -> String {
+        format!("SELECT * FROM {} LIMIT 0", self.quoted_table())
+    }
+
+    /// Refuses a table that does not have, just once, every column that queries read.
+    pub fn check_names(&self, study: &Study, party: &str, names: &[String]) -> Result<(), Error> {
+        let columns = study.own_party(party)?.columns();
+        for wanted in columns.iter().map(Column::name).chain([self.id.as_str()]) {
+            let problem = match names.iter().filter(|name| *name == wanted).count() {
+                1 => continue,
+                0 if wanted == self.id => "is missing; name the column that holds the ids with --id",
+                0 => "is missing; the study expects it: check the spelling, capitals included",
+                _ => "is there several times; name just one column so",
+            };
+            return Err(Error::Column {
+                table: self.description.table.clone(),
+                column: wanted.to_owned(),
+                problem: problem.to_owned(),
+            });
+        }
+        Ok(())
     }
 
     /// What was said about it.

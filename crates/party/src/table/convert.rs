@@ -182,6 +182,10 @@ fn texts(place: &Place<'_>, array: &ArrayRef) -> Result<StringArray, Error> {
             "has type {kind}, but the study gives it levels; levels are text, whole numbers or booleans"
         )));
     }
+    if let Some(large) = array.as_string_opt::<i64>() {
+        // A slice of a long column may lie where the offsets of plain text do not reach.
+        return Ok(large.iter().collect());
+    }
     Ok(place.cast(&array, &DataType::Utf8)?.as_string().clone())
 }
 

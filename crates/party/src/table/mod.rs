@@ -1,16 +1,18 @@
-//! Raw tables: CSV (plain or gzipped), Parquet, Arrow IPC; from a file or from standard input.
+//! Raw tables: CSV (plain or gzipped), Parquet, Arrow IPC, from a file or from standard input; or Arrow batches that
+//! other software holds in memory.
 //!
-//! A table is read in batches, several times, and never held in memory. What kind of file it is shows in its
-//! first bytes, not in its name.
+//! A table is read in batches, several times. A file is never held in memory, and what kind it is shows in its first
+//! bytes, not in its name.
 
 pub(crate) mod convert;
 pub(crate) mod csv;
+mod held;
 mod parallel;
 mod positioned;
 
 use std::collections::HashSet;
 use std::fs::File;
-use std::io::{self, BufReader, Read, Seek, SeekFrom};
+use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom};
 use std::num::NonZero;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -18,8 +20,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 
-use arrow_array::{RecordBatch, RecordBatchReader};
+use arrow_array::{RecordBatch, RecordBatchIterator, RecordBatchReader};
 use arrow_ipc::reader::{FileReader, StreamReader};
+use arrow_ipc::writer::StreamWriter;
 use arrow_schema::ArrowError;
 use flate2::read::MultiGzDecoder;
 use parquet::arrow::ProjectionMask;
@@ -32,6 +35,7 @@ use potluck_release::columns::is_plausible;
 
 use crate::Error;
 
+use held::Held;
 use positioned::PositionedFile;
 
 pub(crate) use parallel::read_parts;
@@ -40,12 +44,19 @@ pub(crate) use positioned::read_exact_at;
 /// Rows handed on at a time.
 pub(crate) const BATCH: usize = 4096;
 
+/// Rows that a batch on disk has at most: one thread decodes it.
+const SPOOLED_BATCH: usize = 1 << 16;
+
 /// A party's raw table.
 pub struct Table {
     name: String,
-    source: Source,
-    format: Format,
+    content: Content,
     batch: usize,
+}
+
+enum Content {
+    File(Source, Format),
+    Held(Held),
 }
 
 enum Source {
@@ -134,20 +145,60 @@ impl Table {
                     .to_owned(),
             });
         }
-        let mut table =
-            Self { name, source: Source::Path(path.to_owned()), format: Format::Csv, batch: BATCH };
-        table.format = table.sniff()?;
-        Ok(table)
+        Self::of_file(name, Source::Path(path.to_owned()))
     }
 
     /// Copies a stream to an unnamed private file, so that it can be read several times.
     pub fn spool(stream: &mut dyn Read, name: &str, tmp: &Path) -> Result<Self, Error> {
         let mut file = tempfile::tempfile_in(tmp).map_err(Error::Temporary)?;
         io::copy(stream, &mut file).map_err(Error::Temporary)?;
-        let mut table =
-            Self { name: name.to_owned(), source: Source::Spool(file), format: Format::Csv, batch: BATCH };
-        table.format = table.sniff()?;
-        Ok(table)
+        Self::of_file(name.to_owned(), Source::Spool(file))
+    }
+
+    fn of_file(name: String, source: Source) -> Result<Self, Error> {
+        let format = sniff(&name, &source)?;
+        Ok(Self { name, content: Content::File(source, format), batch: BATCH })
+    }
+
+    /// Holds the batches that a reader gives, as they are: what other software keeps in memory is not copied, and a
+    /// stream is read once. With `keep`, only the columns of these names.
+    ///
+    /// Nobody may change the memory behind the batches while the table is in use.
+    pub fn hold(
+        name: &str,
+        mut reader: Box<dyn RecordBatchReader + '_>,
+        keep: Option<&[String]>,
+    ) -> Result<Self, Error> {
+        let held = Held::take(&mut only(&mut *reader, keep)).map_err(|_| stream_broke(name))?;
+        Ok(Self { name: name.to_owned(), content: Content::Held(held), batch: BATCH })
+    }
+
+    /// Copies the batches that a reader gives to an unnamed private file, so that they can be read several times in
+    /// little memory. With `keep`, only the columns of these names.
+    pub fn spool_batches(
+        name: &str,
+        mut reader: Box<dyn RecordBatchReader + '_>,
+        keep: Option<&[String]>,
+        tmp: &Path,
+    ) -> Result<Self, Error> {
+        let file = tempfile::tempfile_in(tmp).map_err(Error::Temporary)?;
+        let failed = |error: ArrowError| match error {
+            ArrowError::IoError(_, error) => Error::Temporary(error),
+            // Decoder messages may quote what they could not decode, so they are not passed on.
+            _ => damaged(name),
+        };
+        let mut batches = only(&mut *reader, keep);
+        let mut writer = StreamWriter::try_new(BufWriter::new(&file), &batches.schema()).map_err(failed)?;
+        for batch in &mut batches {
+            let batch = batch.map_err(|_| stream_broke(name))?;
+            let rows = batch.num_rows();
+            for at in (0..rows).step_by(SPOOLED_BATCH) {
+                writer.write(&batch.slice(at, SPOOLED_BATCH.min(rows - at))).map_err(failed)?;
+            }
+        }
+        writer.finish().map_err(failed)?;
+        drop(writer);
+        Self::of_file(name.to_owned(), Source::Spool(file))
     }
 
     /// The same table, read in batches of another size.
@@ -162,31 +213,6 @@ impl Table {
         &self.name
     }
 
-    fn file(&self) -> Result<File, Error> {
-        let file = match &self.source {
-            Source::Path(path) => File::open(path),
-            Source::Spool(file) => file.try_clone().and_then(|mut file| {
-                file.seek(SeekFrom::Start(0))?;
-                Ok(file)
-            }),
-        };
-        file.map_err(|source| Error::Read { table: self.name.clone(), source })
-    }
-
-    fn sniff(&self) -> Result<Format, Error> {
-        let mut head = Vec::new();
-        let read = self.file()?.take(6).read_to_end(&mut head);
-        read.map_err(|source| Error::Read { table: self.name.clone(), source })?;
-        Ok(match head.as_slice() {
-            [] => return Err(self.problem("is empty; the first line of a CSV file names its columns")),
-            [b'P', b'A', b'R', b'1', ..] => Format::Parquet,
-            b"ARROW1" => Format::ArrowFile,
-            [0xff, 0xff, 0xff, 0xff, ..] => Format::ArrowStream,
-            [0x1f, 0x8b, ..] => Format::GzipCsv,
-            _ => Format::Csv,
-        })
-    }
-
     fn problem(&self, problem: impl Into<String>) -> Error {
         Error::Table { table: self.name.clone(), problem: problem.into() }
     }
@@ -197,9 +223,10 @@ impl Table {
 
     /// The names of its columns.
     pub fn column_names(&self) -> Result<Vec<String>, Error> {
-        let names: Vec<String> = match self.format {
-            Format::Csv | Format::GzipCsv => {
-                let mut reader = self.csv()?;
+        let names: Vec<String> = match &self.content {
+            Content::Held(held) => held.column_names(),
+            Content::File(source, format @ (Format::Csv | Format::GzipCsv)) => {
+                let mut reader = self.csv(source, *format)?;
                 let header = reader.headers().map_err(|error| match error.kind() {
                     ::csv::ErrorKind::Utf8 { .. } => {
                         self.problem("its header line is not UTF-8 text; convert the file to UTF-8")
@@ -208,13 +235,13 @@ impl Table {
                 })?;
                 header.iter().map(str::to_owned).collect()
             }
-            Format::Parquet => {
-                let builder =
-                    ParquetRecordBatchReaderBuilder::try_new(self.file()?).map_err(|_| self.damaged())?;
+            Content::File(source, Format::Parquet) => {
+                let file = file(&self.name, source)?;
+                let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(|_| self.damaged())?;
                 builder.schema().fields().iter().map(|field| field.name().clone()).collect()
             }
-            Format::ArrowFile | Format::ArrowStream => {
-                let reader = self.arrow(None)?;
+            Content::File(source, format @ (Format::ArrowFile | Format::ArrowStream)) => {
+                let reader = self.arrow(source, *format, None)?;
                 reader.schema().fields().iter().map(|field| field.name().clone()).collect()
             }
         };
@@ -249,7 +276,7 @@ impl Table {
 
     /// What tells whether the table was changed since; nothing if nobody else can change it.
     pub(crate) fn stamp(&self) -> Result<Option<Stamp>, Error> {
-        let Source::Path(path) = &self.source else { return Ok(None) };
+        let Content::File(Source::Path(path), _) = &self.content else { return Ok(None) };
         let metadata =
             std::fs::metadata(path).map_err(|source| Error::Read { table: self.name.clone(), source })?;
         Ok(Some(Stamp {
@@ -293,28 +320,31 @@ impl Table {
     /// The parts that the table is read in.
     pub(crate) fn parts(&self, columns: &[String]) -> Result<Parts<'_>, Error> {
         let positions = self.positions(columns)?;
-        Ok(match self.format {
-            Format::Csv | Format::GzipCsv => {
+        Ok(match &self.content {
+            Content::Held(held) => held.parts(&self.name, positions, self.batch),
+            Content::File(source, format @ (Format::Csv | Format::GzipCsv)) => {
                 let layout = Arc::new(csv::Layout::new(&self.name, columns, positions));
                 Parts::whole(&self.name, true, move || {
-                    Ok(Box::new(csv::Batches::new(self.csv()?, Arc::clone(&layout), self.batch)))
+                    let reader = self.csv(source, *format)?;
+                    Ok(Box::new(csv::Batches::new(reader, Arc::clone(&layout), self.batch)))
                 })
             }
-            Format::Parquet => self.row_groups(positions)?,
-            Format::ArrowFile | Format::ArrowStream => {
+            Content::File(source, Format::Parquet) => self.row_groups(source, positions)?,
+            Content::File(source, format @ (Format::ArrowFile | Format::ArrowStream)) => {
                 let mut in_file_order = positions.clone();
                 in_file_order.sort_unstable();
                 Parts::whole(&self.name, false, move || {
-                    Ok(self.typed(self.arrow(Some(in_file_order.clone()))?, &positions))
+                    let reader = self.arrow(source, *format, Some(in_file_order.clone()))?;
+                    Ok(self.typed(reader, &positions))
                 })
             }
         })
     }
 
     /// Row groups of a Parquet file are parts.
-    fn row_groups(&self, positions: Vec<usize>) -> Result<Parts<'_>, Error> {
+    fn row_groups(&self, source: &Source, positions: Vec<usize>) -> Result<Parts<'_>, Error> {
         let read = |source| Error::Read { table: self.name.clone(), source };
-        let file = PositionedFile::new(self.file()?).map_err(read)?;
+        let file = PositionedFile::new(file(&self.name, source)?).map_err(read)?;
         let metadata =
             ArrowReaderMetadata::load(&file, ArrowReaderOptions::default()).map_err(|_| self.damaged())?;
         if !is_plausible(metadata.metadata(), file.len()) {
@@ -355,10 +385,11 @@ impl Table {
         Box::new(Guarded(reader).map(in_order))
     }
 
-    fn csv(&self) -> Result<::csv::Reader<Box<dyn Read + Send>>, Error> {
-        let mut stream: Box<dyn Read + Send> = match self.format {
-            Format::GzipCsv => Box::new(MultiGzDecoder::new(BufReader::new(self.file()?))),
-            _ => Box::new(self.file()?),
+    fn csv(&self, source: &Source, format: Format) -> Result<::csv::Reader<Box<dyn Read + Send>>, Error> {
+        let file = file(&self.name, source)?;
+        let mut stream: Box<dyn Read + Send> = match format {
+            Format::GzipCsv => Box::new(MultiGzDecoder::new(BufReader::new(file))),
+            _ => Box::new(file),
         };
         // A byte order mark is not part of the first column's name.
         let mut head = Vec::new();
@@ -371,12 +402,65 @@ impl Table {
         Ok(::csv::ReaderBuilder::new().buffer_capacity(1 << 18).from_reader(stream))
     }
 
-    fn arrow(&self, projection: Option<Vec<usize>>) -> Result<Box<dyn RecordBatchReader + Send>, Error> {
-        let file = BufReader::new(self.file()?);
-        Ok(match self.format {
+    fn arrow(
+        &self,
+        source: &Source,
+        format: Format,
+        projection: Option<Vec<usize>>,
+    ) -> Result<Box<dyn RecordBatchReader + Send>, Error> {
+        let file = BufReader::new(file(&self.name, source)?);
+        Ok(match format {
             Format::ArrowFile => Box::new(FileReader::try_new(file, projection).map_err(|_| self.damaged())?),
             _ => Box::new(StreamReader::try_new(file, projection).map_err(|_| self.damaged())?),
         })
+    }
+}
+
+fn file(table: &str, source: &Source) -> Result<File, Error> {
+    let file = match source {
+        Source::Path(path) => File::open(path),
+        Source::Spool(file) => file.try_clone().and_then(|mut file| {
+            file.seek(SeekFrom::Start(0))?;
+            Ok(file)
+        }),
+    };
+    file.map_err(|source| Error::Read { table: table.to_owned(), source })
+}
+
+fn sniff(table: &str, source: &Source) -> Result<Format, Error> {
+    let mut head = Vec::new();
+    let read = file(table, source)?.take(6).read_to_end(&mut head);
+    read.map_err(|source| Error::Read { table: table.to_owned(), source })?;
+    Ok(match head.as_slice() {
+        [] => {
+            return Err(Error::Table {
+                table: table.to_owned(),
+                problem: "is empty; the first line of a CSV file names its columns".to_owned(),
+            });
+        }
+        [b'P', b'A', b'R', b'1', ..] => Format::Parquet,
+        b"ARROW1" => Format::ArrowFile,
+        [0xff, 0xff, 0xff, 0xff, ..] => Format::ArrowStream,
+        [0x1f, 0x8b, ..] => Format::GzipCsv,
+        _ => Format::Csv,
+    })
+}
+
+/// The reader with just the columns of these names, in its own order.
+fn only<'a>(reader: &'a mut dyn RecordBatchReader, keep: Option<&[String]>) -> impl RecordBatchReader + 'a {
+    let schema = reader.schema();
+    let kept = |position: &usize| keep.is_none_or(|keep| keep.contains(schema.field(*position).name()));
+    let positions: Vec<usize> = (0..schema.fields().len()).filter(kept).collect();
+    let projected = schema.project(&positions).expect("positions of the schema itself");
+    let batches = reader.map(move |batch| batch.and_then(|batch| batch.project(&positions)));
+    RecordBatchIterator::new(batches, Arc::new(projected))
+}
+
+/// Whoever gives the batches could not go on; what it says may quote a value.
+fn stream_broke(table: &str) -> Error {
+    Error::Table {
+        table: table.to_owned(),
+        problem: "could not be read to its end; whoever holds it stopped giving rows".to_owned(),
     }
 }
 

@@ -222,7 +222,7 @@ pub fn audited(
         &std::env::temp_dir(),
         folder.path(),
         Existing::Keep,
-        &|_| {},
+        &(),
     )
     .unwrap();
     csv::Reader::from_path(path).unwrap().deserialize().map(|line| line.unwrap()).collect()

@@ -661,7 +661,12 @@ fn parse_toml(text: &str) -> Result<Document, Error> {
     })
 }
 
-fn read_text(path: &Path) -> Result<String, Error> {
+fn parse_json(value: &serde_json::Value) -> Result<Document, Error> {
+    Document::deserialize(value).map_err(|error| Error::StudySyntax { detail: error.to_string() })
+}
+
+/// The text of a study file, unread.
+pub fn read_text(path: &Path) -> Result<String, Error> {
     fs::read_to_string(path).map_err(|error| match error.kind() {
         std::io::ErrorKind::InvalidData => {
             Error::NotOurs { path: path.to_owned(), expected: "study", detail: "it is not text".to_owned() }
@@ -708,9 +713,25 @@ impl Draft {
         Self::parse(&read_text(path)?)
     }
 
+    /// Checks an unsealed study that was put together in a program: the tables and arrays of its TOML form, as JSON.
+    pub fn from_json(value: &serde_json::Value) -> Result<Self, Error> {
+        let document = parse_json(value)?;
+        Self::parse(&toml::to_string(&document).expect("a study is plain data"))
+    }
+
     /// What the study says.
     pub fn definition(&self) -> &Definition {
         &self.definition
+    }
+
+    /// The study as people wrote it.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The study with all the numbers that it would be sealed with, for planning: none of them depends on the key.
+    pub fn preview(&self) -> Result<Study, Error> {
+        self.seal(MixingKey::new([0; 32]))
     }
 
     /// Fixes every number that public facts determine. The key is public, but must come from a good random source.
@@ -747,9 +768,7 @@ impl Study {
 
     /// Reads the study out of a manifest and verifies its seal.
     pub(crate) fn from_json(value: &serde_json::Value) -> Result<Self, Error> {
-        let document =
-            Document::deserialize(value).map_err(|error| Error::StudySyntax { detail: error.to_string() })?;
-        Self::from_document(&document)
+        Self::from_document(&parse_json(value)?)
     }
 
     fn from_document(document: &Document) -> Result<Self, Error> {
@@ -795,6 +814,11 @@ impl Study {
     /// The study as it stands in manifests.
     pub fn to_json(&self) -> serde_json::Value {
         serde_json::to_value(self.document()).expect("a study is plain data")
+    }
+
+    /// The study as a file of its own, as far as the document goes: what people wrote beside it is not known here.
+    pub fn to_toml(&self) -> String {
+        toml::to_string(&self.document()).expect("a study is plain data")
     }
 
     /// SHA-256 of the study's canonical JSON.

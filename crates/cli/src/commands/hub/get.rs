@@ -1,7 +1,7 @@
 //! `potluck hub get`.
 
 use anyhow::Result;
-use potluck_release::PublicDataset;
+use potluck_client::VerifiedDataset;
 use potluck_release::files::{Audience, check_writable, write_file};
 use potluck_release::statement::Guarantee;
 use serde_json::json;
@@ -11,8 +11,6 @@ use crate::args::hub::HubGet;
 use crate::commands::Settings;
 use crate::exit::WrongUsage;
 use crate::output::counted;
-
-const WHAT: &str = "the public dataset";
 
 pub(super) fn run(arguments: &HubGet, settings: &Settings<'_>) -> Result<()> {
     check_writable(&arguments.out, settings.existing)?;
@@ -24,27 +22,17 @@ pub(super) fn run(arguments: &HubGet, settings: &Settings<'_>) -> Result<()> {
     }
     let address = &arguments.study;
     let hub = Connection::from(&arguments.connection).to(address.hub(), None, settings)?;
-    let study = hub.contract(address.id())?.study;
     let progress = settings.printer.transfer("downloading");
-    let downloaded =
-        hub.download_dataset(&study, &arguments.out, settings.existing, None, &mut |done, total| {
+    let verified =
+        hub.verified_dataset(address.id(), &arguments.out, settings.existing, &mut |done, total| {
             progress.transferred(done, total);
         })?;
     drop(progress);
-    // After the dataset, so that the log speaks of it, even if it has just been published.
-    let events = hub.log(study.id())?;
-    let dataset = PublicDataset::read(downloaded.path()).map_err(|error| match error {
-        potluck_release::Error::Tampered { what, .. } => hub.unsound(WHAT, &what),
-        error => hub.unsound(WHAT, &error.to_string()),
-    })?;
-    let latest = events
-        .log
-        .check_dataset(&dataset, &downloaded.digest().sha256)
-        .map_err(|what| hub.unsound(WHAT, &what))?;
+    let VerifiedDataset { study, dataset, log: events, latest, file } = verified;
     if let Some(path) = &arguments.events {
         write_file(path, events.text.as_bytes(), settings.existing, Audience::Public)?;
     }
-    let digest = downloaded.publish()?;
+    let digest = file.publish()?;
     let parties: Vec<&str> = dataset.parties().map(|(party, _)| party).collect();
     let joint = Guarantee::joint(&study, parties.len());
     let value = json!({

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use potluck_client::{Hub, HubAddress, StudyAddress, Token};
+use potluck_party::ledger::data_folder;
 use potluck_release::files::{Audience, Existing, check_writable, write_file};
 use potluck_release::{Error, FORMAT, Study};
 use serde::{Deserialize, Serialize};
@@ -13,8 +14,8 @@ use zeroize::Zeroizing;
 
 use crate::args::hub::ConnectionArguments;
 use crate::args::party::MembershipArguments;
+use crate::commands::Settings;
 use crate::commands::hub::Connection;
-use crate::commands::{Settings, data_folder};
 use crate::exit::WrongUsage;
 
 const KIND: &str = "membership";
@@ -203,7 +204,7 @@ fn file(folder: &Path) -> PathBuf {
 
 /// The folder for the memberships of this user.
 fn parties_folder() -> Result<PathBuf> {
-    data_folder().map(|folder| folder.join("potluck/parties")).ok_or_else(|| {
+    data_folder().map(|folder| folder.join("parties")).ok_or_else(|| {
         WrongUsage("there is no home folder to keep the membership in: name one with --state".to_owned())
             .into()
     })

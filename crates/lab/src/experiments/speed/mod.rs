@@ -4,6 +4,7 @@ mod fit;
 mod mixing;
 mod noise;
 mod passes;
+mod python;
 
 use std::fmt::Write as _;
 use std::fs;
@@ -211,6 +212,7 @@ pub(crate) fn run(arguments: &Speed, common: &Common) -> Result<()> {
     figures.extend(passes.figures(&setup));
     figures.extend(mixing::sparse(&setup, rows as usize, passes.k)?);
     figures.extend(passes.growth_figures());
+    figures.extend(python::figures(&setup, &surveys[1])?);
     figures.push(convergence(&common.out));
     figures.extend(fit::figures(&setup)?);
     setup.bar.finish_and_clear();

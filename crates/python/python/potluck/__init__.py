@@ -1,0 +1,54 @@
+"""Differentially private data release for linear regression across organisations.
+
+Organisations that hold different columns about the same people agree on a `Study`; each publishes its columns once, with
+`release`; anyone lays them side by side with `join`, or takes them from a hub with `connect`, and fits a
+`LinearRegression` of any column on any others. Tables in databases and clusters are released where they are, with
+`potluck.sql` and `potluck.spark`.
+"""
+
+from potluck import spark, sql
+from potluck._errors import BudgetError, Error, InputError, IntegrityError, RemoteError, UsageError
+from potluck._hub import connect
+from potluck._linear import LinearRegression
+from potluck._potluck import (
+    Categorical,
+    Hub,
+    HubStudy,
+    Ledger,
+    Model,
+    Numeric,
+    PublicDataset,
+    Published,
+    Study,
+    __version__,
+    join,
+    new_signing_key,
+)
+from potluck._release import release, sums
+
+__all__ = [
+    "BudgetError",
+    "Categorical",
+    "Error",
+    "Hub",
+    "HubStudy",
+    "InputError",
+    "IntegrityError",
+    "Ledger",
+    "LinearRegression",
+    "Model",
+    "Numeric",
+    "PublicDataset",
+    "Published",
+    "RemoteError",
+    "Study",
+    "UsageError",
+    "__version__",
+    "connect",
+    "join",
+    "new_signing_key",
+    "release",
+    "spark",
+    "sql",
+    "sums",
+]

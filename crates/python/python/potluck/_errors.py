@@ -1,0 +1,48 @@
+"""Exceptions. They mirror the errors of the command, and carry the code that it would exit with."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+__all__ = ["BudgetError", "Error", "InputError", "IntegrityError", "RemoteError", "UsageError"]
+
+
+class Error(Exception):
+    """Anything that potluck itself reports. No message holds a value of a table."""
+
+    exit_code: ClassVar[int] = 1
+
+
+class UsageError(Error, ValueError):
+    """What was asked for cannot be done as it was asked."""
+
+    exit_code = 2
+
+
+class InputError(Error, ValueError):
+    """A study, a table or a file is not usable as it is."""
+
+    exit_code = 3
+
+
+class BudgetError(Error):
+    """The ledger does not allow it; nothing was charged or published."""
+
+    exit_code = 4
+
+
+class IntegrityError(Error):
+    """Something was changed, cut short or signed by somebody else."""
+
+    exit_code = 5
+
+
+class RemoteError(Error):
+    """A hub or a database cannot be reached, refused, or broke off. What other software said is its ``__cause__``."""
+
+    exit_code = 6
+
+
+for _error in (Error, UsageError, InputError, BudgetError, IntegrityError, RemoteError):
+    # Where people find them.
+    _error.__module__ = "potluck"

@@ -1,0 +1,140 @@
+"""The party's side: releases and audits."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Union
+
+from potluck import _potluck
+from potluck._arrow import Data
+from potluck._potluck import Published, Study
+from potluck._progress import Progress, reporting
+
+__all__ = ["release", "sums"]
+
+Path = Union[str, "os.PathLike[str]"]
+
+
+def _ask(question: str) -> bool:
+    """Asks whoever sits at the keyboard."""
+    return input(f"{question} [y/N] ").strip().lower() in {"y", "yes"}
+
+
+def release(
+    study: Study,
+    party: str,
+    data: Data,
+    *,
+    id: str = "id",
+    ledger: Path | None = None,
+    table: str | None = None,
+    out: Path | None = None,
+    signing_key: Path | None = None,
+    accept_low_accuracy: bool = False,
+    ignore_extra: bool = False,
+    overwrite: bool = False,
+    spool: bool = False,
+    threads: int | None = None,
+    tmp_dir: Path | None = None,
+    confirm: bool | Callable[[str], bool] = False,
+    progress: Progress = None,
+) -> Published:
+    """Publishes a party's columns, once, and charges the ledger.
+
+    If it is interrupted, make the same call again: it goes on where it stopped, with the same noise and one charge.
+
+    Parameters
+    ----------
+    study
+        The sealed study.
+    party
+        Which of its parties you are.
+    data
+        The path of a CSV (also gzipped), Parquet or Arrow file; or a table that speaks the Arrow PyCapsule interface,
+        such as one of pandas, polars, pyarrow or DuckDB. A table is taken over as it is, mostly without a copy, and
+        held in memory while the release reads it up to five times: do not change it meanwhile. A stream is read once.
+    id
+        The column that holds the ids.
+    ledger
+        The ledger, or its path; the user's own by default (see `Ledger`).
+    table
+        The table whose budget is charged; by default the only one in the ledger.
+    out
+        Where the release goes; by default ``<party>.release.parquet`` in the working folder.
+    signing_key
+        The private key to sign with, from `new_signing_key`.
+    accept_low_accuracy
+        Publish even if the plan says that predicting the mean would do as well as a regression.
+    ignore_extra
+        Leave columns alone that the study does not name; otherwise they are refused.
+    overwrite
+        Replace the file if it exists.
+    spool
+        Keep the rows of a stream in an unnamed private file instead of memory: for streams that are larger.
+    threads
+        Number of threads; all cores by default.
+    tmp_dir
+        Folder for temporary files, which hold private data while they last.
+    confirm
+        True asks at the keyboard before anything is charged; a callable is given the question and returns whether to go
+        on. Not asked where the release was charged before.
+    progress
+        A callable that is given the pass, the rows done and the rows in all; True for a bar by tqdm; False for none. By
+        default a bar if tqdm is installed and somebody is there to see it: a terminal or a notebook.
+    """
+    asked = _ask if confirm is True else confirm or None
+    with reporting(progress, study.rows) as report:
+        return _potluck.release(
+            study,
+            party,
+            data,
+            id=id,
+            ledger=ledger,
+            table=table,
+            out=f"{party}.release.parquet" if out is None else out,
+            signing_key=signing_key,
+            accept_low_accuracy=accept_low_accuracy,
+            ignore_extra=ignore_extra,
+            overwrite=overwrite,
+            spool=spool,
+            threads=threads,
+            tmp_dir=tmp_dir,
+            confirm=asked,
+            progress=report,
+        )
+
+
+def sums(
+    study: Study,
+    party: str,
+    data: Data,
+    *,
+    state: Path,
+    id: str = "id",
+    release: Path | None = None,
+    stage: int | None = None,
+    ignore_extra: bool = False,
+    overwrite: bool = False,
+    threads: int | None = None,
+    tmp_dir: Path | None = None,
+) -> str:
+    """Computes the exact sums of one stage, for an audit inside the party, and returns the file that holds them.
+
+    The file is as private as the table: never publish it. Nothing is charged. The first stage by default; for others,
+    give the party's `release` and the number of the `stage`, from 1.
+    """
+    os.makedirs(state, exist_ok=True)
+    return _potluck.sums(
+        study,
+        party,
+        data,
+        state=state,
+        id=id,
+        release=release,
+        stage=stage,
+        ignore_extra=ignore_extra,
+        overwrite=overwrite,
+        threads=threads,
+        tmp_dir=tmp_dir,
+    )

@@ -1,0 +1,88 @@
+"""Releases from tables that stay in their engines: one query a stage, and only sums come back."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Protocol, Union
+
+from potluck._arrow import ArrowStream
+from potluck._errors import RemoteError
+from potluck._potluck import Published, StagedRelease, Study
+from potluck._progress import Progress, reporting
+from potluck._release import _ask
+
+Path = Union[str, "os.PathLike[str]"]
+Rows = Union[ArrowStream, Iterable[tuple[str, int, str]]]
+
+
+@contextmanager
+def in_engine(what: str) -> Iterator[None]:
+    """What the engine raises becomes the cause of a `RemoteError`. An interrupt stays one."""
+    try:
+        yield
+    except Exception as error:
+        raise RemoteError(
+            f"the engine {what} ({type(error).__name__}); what it said is the cause of this exception, and may quote a "
+            "value of the table. Nothing came of this query: once this is mended, make the same call again"
+        ) from error
+
+
+class Engine(Protocol):
+    """What answers queries. What goes wrong in it is raised as `RemoteError`."""
+
+    def names(self, query: str) -> list[str]:
+        """The names of the columns of a query's result."""
+
+    def text(self, query: str) -> str | None:
+        """The only text that a query gives, if there is any."""
+
+    def rows(self, query: str) -> Rows:
+        """All rows that a query gives."""
+
+
+def run(
+    study: Study,
+    party: str,
+    engine: Engine,
+    *,
+    dialect: str,
+    table: str,
+    id: str | None,
+    ledger: Path | None,
+    budget: str | None,
+    out: Path | None,
+    signing_key: Path | None,
+    accept_low_accuracy: bool,
+    overwrite: bool,
+    confirm: bool | Callable[[str], bool],
+    progress: Progress,
+) -> Published:
+    """Has every stage that is not stored yet computed by the engine, and writes the release."""
+    staged = StagedRelease(
+        study,
+        party,
+        dialect=dialect,
+        table=table,
+        id=id,
+        ledger=ledger,
+        budget=budget,
+        out=f"{party}.release.parquet" if out is None else out,
+        overwrite=overwrite,
+        signing_key=signing_key,
+    )
+    asked = _ask if confirm is True else confirm or None
+    complete = staged.begin(accept_low_accuracy=accept_low_accuracy, confirm=asked)
+    if not complete:
+        staged.take_names(engine.names(staged.names_query()))
+        staged.take_types(engine.text(staged.types_query()))
+    with reporting(progress, study.rows) as report:
+        while (query := staged.next_query()) is not None:
+            position, text = query
+            if report:
+                report(position + 1, 0)
+            staged.feed(engine.rows(text))
+            if report:
+                report(position + 1, study.rows)
+    return staged.finish(repeated=complete)

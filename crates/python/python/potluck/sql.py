@@ -1,0 +1,150 @@
+"""Releases from tables in databases, which stay there (docs/SCALE.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from typing import Any, Literal
+
+from potluck import _staged
+from potluck._errors import UsageError
+from potluck._potluck import Published, Study
+from potluck._progress import Progress
+from potluck._staged import Path, Rows, in_engine
+
+__all__ = ["release"]
+
+Dialect = Literal["postgres", "duckdb", "spark"]
+
+# By the package that a connection comes from.
+_DIALECTS: dict[str, Dialect] = {
+    "psycopg": "postgres",
+    "psycopg2": "postgres",
+    "pg8000": "postgres",
+    "duckdb": "duckdb",
+    "_duckdb": "duckdb",
+    "pyspark": "spark",
+}
+# By the name that an ADBC driver gives its database.
+_VENDORS: dict[str, Dialect] = {"postgresql": "postgres", "duckdb": "duckdb"}
+
+
+def _package(connection: object) -> str:
+    return type(connection).__module__.partition(".")[0]
+
+
+def _dialect(connection: Any) -> Dialect:
+    """The SQL that a connection speaks."""
+    found = _DIALECTS.get(_package(connection))
+    if found is None and hasattr(connection, "adbc_get_info"):
+        with in_engine("does not say what it is"):
+            vendor = str(connection.adbc_get_info().get("vendor_name", ""))
+        found = _VENDORS.get(vendor.lower())
+    if found is None:
+        raise UsageError(
+            f"a {type(connection).__name__} of {_package(connection)} does not show which SQL it speaks; "
+            "name it with dialect='postgres' or dialect='duckdb'"
+        )
+    return found
+
+
+class _Database:
+    """A database behind a DB-API or ADBC connection."""
+
+    def __init__(self, connection: Any) -> None:
+        self._connection = connection
+
+    @contextmanager
+    def _answer(self, query: str) -> Iterator[Any]:
+        with in_engine("did not answer the query"):
+            if _package(self._connection) in {"duckdb", "_duckdb"}:
+                # A cursor of DuckDB's is another connection, which does not see temporary tables.
+                yield self._connection.execute(query)
+                return
+            with closing(self._connection.cursor()) as cursor:
+                cursor.execute(query)
+                yield cursor
+
+    def names(self, query: str) -> list[str]:
+        with self._answer(query) as answer:
+            return [str(column[0]) for column in answer.description]
+
+    def text(self, query: str) -> str | None:
+        with self._answer(query) as answer:
+            row = answer.fetchone()
+            return None if row is None else str(row[0])
+
+    def rows(self, query: str) -> Rows:
+        with self._answer(query) as answer:
+            # ADBC answers in Arrow.
+            if hasattr(self._connection, "adbc_get_info"):
+                table: Rows = answer.fetch_arrow_table()
+                return table
+            return [tuple(row) for row in answer.fetchall()]
+
+
+def release(
+    study: Study,
+    party: str,
+    connection: Any,
+    table: str,
+    *,
+    dialect: Dialect | None = None,
+    id: str | None = None,
+    ledger: Path | None = None,
+    budget: str | None = None,
+    out: Path | None = None,
+    signing_key: Path | None = None,
+    accept_low_accuracy: bool = False,
+    overwrite: bool = False,
+    confirm: bool | Callable[[str], bool] = False,
+    progress: Progress = None,
+) -> Published:
+    """Publishes a party's columns from a table that stays in its database, once, and charges the ledger.
+
+    The database answers one query a stage; only sums come back, and noise is added here. The sums are those that
+    `potluck.release` would compute, to the last bit, and so is the guarantee. If it is interrupted, make the same call
+    again: it goes on where it stopped, with the same noise and one charge.
+
+    Parameters
+    ----------
+    study
+        The sealed study.
+    party
+        Which of its parties you are.
+    connection
+        A DB-API connection (psycopg, DuckDB) or an ADBC connection, open. It only reads.
+    table
+        The table or view: ``table``, ``schema.table`` or ``catalog.schema.table``, capitals included; a name with a dot in
+        it stands in double quotes. Its rows must stay the same until the release is done.
+    dialect
+        The SQL that the connection speaks, where it does not show.
+    id
+        The column that holds the ids; ``id`` by default. A study whose ids are positions needs a column that holds them.
+    ledger
+        The ledger, or its path; the user's own by default (see `Ledger`).
+    budget
+        The table of the ledger whose budget is charged; by default the only one.
+    out
+        Where the release goes; by default ``<party>.release.parquet`` in the working folder.
+    signing_key, accept_low_accuracy, overwrite, confirm
+        As in `potluck.release`.
+    progress
+        As in `potluck.release`, told before and after each query.
+    """
+    return _staged.run(
+        study,
+        party,
+        _Database(connection),
+        dialect=dialect or _dialect(connection),
+        table=table,
+        id=id,
+        ledger=ledger,
+        budget=budget,
+        out=out,
+        signing_key=signing_key,
+        accept_low_accuracy=accept_low_accuracy,
+        overwrite=overwrite,
+        confirm=confirm,
+        progress=progress,
+    )

@@ -1,0 +1,73 @@
+//! Ledgers.
+
+use std::env;
+use std::path::PathBuf;
+
+use potluck_core::accounting::{Delta, Epsilon};
+use potluck_party::ledger::default_path;
+use pyo3::prelude::*;
+
+use crate::errors::Error;
+use crate::json;
+
+/// A party's record of what it has spent, on which table: a file.
+///
+/// Without a path: the one that the environment variable POTLUCK_LEDGER names, or potluck/ledger.sqlite in the user's
+/// data folder. The file is open only while a call lasts.
+#[pyclass(frozen, module = "potluck")]
+pub(crate) struct Ledger {
+    path: PathBuf,
+}
+
+/// The ledger named, or the user's own.
+pub(crate) fn chosen(path: Option<PathBuf>) -> Result<PathBuf, Error> {
+    let named = || env::var_os("POTLUCK_LEDGER").filter(|path| !path.is_empty()).map(PathBuf::from);
+    path.or_else(named).or_else(default_path).ok_or_else(|| {
+        Error::Usage("there is no home folder for the ledger: give the path of one".to_owned())
+    })
+}
+
+#[pymethods]
+impl Ledger {
+    #[new]
+    #[pyo3(signature = (path=None))]
+    fn new(path: Option<PathBuf>) -> Result<Self, Error> {
+        Ok(Self { path: chosen(path)? })
+    }
+
+    /// Where the file is.
+    #[getter]
+    fn path(&self) -> String {
+        self.path.to_string_lossy().into_owned()
+    }
+
+    fn __fspath__(&self) -> String {
+        self.path()
+    }
+
+    /// Sets the budget of a table, once: everything ever released from it stays within (ε, δ).
+    fn init<'py>(
+        &self,
+        py: Python<'py>,
+        table: &str,
+        epsilon: f64,
+        delta: f64,
+    ) -> Result<Bound<'py, PyAny>, Error> {
+        let epsilon = Epsilon::new(epsilon).map_err(potluck_release::Error::from)?;
+        let delta = Delta::new(delta).map_err(potluck_release::Error::from)?;
+        let budget = py.detach(|| {
+            potluck_party::Ledger::open_or_create(&self.path)?.set_budget(table, epsilon, delta)
+        })?;
+        Ok(json::to_python(py, &budget.to_json())?)
+    }
+
+    /// Budgets and sessions, as `potluck ledger show --json` prints them. μ² is exact: text, in units of 2⁻⁶⁴.
+    fn show<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>, Error> {
+        let shown = py.detach(|| potluck_party::Ledger::open(&self.path)?.to_json())?;
+        Ok(json::to_python(py, &shown)?)
+    }
+
+    fn __repr__(&self) -> String {
+        format!("Ledger({:?})", self.path())
+    }
+}

@@ -1,0 +1,274 @@
+//! Fitted regressions.
+
+use std::path::PathBuf;
+
+use numpy::{PyArray1, PyArray2};
+use potluck_core::learn::{Level, Ridge, two_sided_quantile, two_sided_tail};
+use potluck_party::predict::{needed_columns, predictions};
+use potluck_release::Error as ReleaseError;
+use potluck_release::fit::Regression;
+use potluck_release::model::{Coefficient, Estimate, Learner, RSquared};
+use pyo3::prelude::*;
+
+use crate::dataset::PublicDataset;
+use crate::errors::Error;
+use crate::release::temporary_folder;
+use crate::study::existing;
+use crate::table::{self, Keeping};
+use crate::{json, work};
+
+/// A regression learned from a public dataset; LinearRegression has it in scikit-learn's manner.
+#[pyclass(frozen, module = "potluck")]
+pub(crate) struct Model {
+    content: potluck_release::Model,
+}
+
+impl Model {
+    fn values<T>(&self, of: impl Fn(&Coefficient) -> T) -> Vec<T> {
+        self.content.coefficients.iter().map(of).collect()
+    }
+
+    /// The intercept, then the coefficients.
+    fn estimates(&self) -> impl Iterator<Item = &Estimate> {
+        std::iter::once(&self.content.intercept).chain(self.content.coefficients.iter().map(|one| &one.value))
+    }
+
+    fn degrees(&self) -> usize {
+        usize::try_from(self.content.diagnostics.degrees).unwrap_or(usize::MAX)
+    }
+}
+
+#[pymethods]
+impl Model {
+    /// Reads a model file.
+    #[staticmethod]
+    fn load(path: PathBuf) -> Result<Self, Error> {
+        Ok(Self { content: potluck_release::Model::read(&path)? })
+    }
+
+    /// Writes the model file.
+    #[pyo3(signature = (path, *, overwrite=false))]
+    fn save(&self, path: PathBuf, overwrite: bool) -> Result<(), Error> {
+        Ok(self.content.write(&path, existing(overwrite))?)
+    }
+
+    /// The text of the model file.
+    fn to_json(&self) -> String {
+        self.content.to_json()
+    }
+
+    /// The model file as plain data.
+    fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        json::to_python(py, &self.content)
+    }
+
+    /// One prediction a row of a table, in its order.
+    #[pyo3(signature = (data, *, tmp_dir=None))]
+    fn predict<'py>(
+        &self,
+        py: Python<'py>,
+        data: &Bound<'py, PyAny>,
+        tmp_dir: Option<PathBuf>,
+    ) -> Result<Bound<'py, PyArray1<f64>>, Error> {
+        let keep = needed_columns(&self.content);
+        let table = table::open(data, Some(&keep), Keeping::Memory, &temporary_folder(tmp_dir))?;
+        let predicted = work::run(py, None, |_| predictions(&self.content, &table))?;
+        Ok(PyArray1::from_vec(py, predicted))
+    }
+
+    /// What is predicted.
+    #[getter]
+    fn label(&self) -> String {
+        self.content.label.name()
+    }
+
+    /// Unit of the label, for people.
+    #[getter]
+    fn label_unit(&self) -> Option<&str> {
+        self.content.label_unit.as_deref()
+    }
+
+    /// Names of the features.
+    #[getter]
+    fn features(&self) -> Vec<String> {
+        self.values(|one| one.term.name())
+    }
+
+    /// Estimates of the coefficients, in original units.
+    #[getter]
+    fn coefficients<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
+        PyArray1::from_vec(py, self.values(|one| one.value.estimate))
+    }
+
+    /// Coefficients to predict with: shrunk where the data resolve little.
+    #[getter]
+    fn prediction_coefficients<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
+        PyArray1::from_vec(py, self.values(|one| one.prediction))
+    }
+
+    /// The label's value where every feature is 0.
+    #[getter]
+    fn intercept(&self) -> f64 {
+        self.content.intercept.estimate
+    }
+
+    /// The intercept to predict with.
+    #[getter]
+    fn prediction_intercept(&self) -> f64 {
+        self.content.prediction_intercept
+    }
+
+    /// Whether the intercept was estimated; otherwise it follows from the bounds.
+    #[getter]
+    fn free_intercept(&self) -> bool {
+        self.content.free_intercept
+    }
+
+    /// Standard errors of the intercept and the coefficients.
+    #[getter]
+    fn standard_errors<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
+        PyArray1::from_vec(py, self.estimates().map(|one| one.standard_error).collect())
+    }
+
+    /// Covariance of the intercept and the coefficients.
+    #[getter]
+    fn covariance<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<f64>>> {
+        Ok(PyArray2::from_vec2(py, &self.content.covariance)?)
+    }
+
+    /// Share of the label's variance that the features explain, or None where it cannot be estimated.
+    #[getter]
+    fn r_squared(&self) -> Option<f64> {
+        self.content.diagnostics.r_squared.map(|one: RSquared| one.estimate)
+    }
+
+    /// The interval of R², where the learner knows it.
+    #[getter]
+    fn r_squared_interval(&self) -> Option<(f64, f64)> {
+        let [low, high] = self.content.diagnostics.r_squared.and_then(|one| one.interval)?;
+        Some((low, high))
+    }
+
+    /// Degrees of freedom of the intervals.
+    #[getter(degrees)]
+    fn degrees_of_freedom(&self) -> u64 {
+        self.content.diagnostics.degrees
+    }
+
+    /// Number of people.
+    #[getter]
+    fn rows(&self) -> u64 {
+        self.content.diagnostics.rows
+    }
+
+    /// Number of released rows.
+    #[getter]
+    fn released_rows(&self) -> u64 {
+        self.content.diagnostics.released_rows
+    }
+
+    /// What is wrong with the fit, if something is.
+    #[getter]
+    fn fault(&self) -> Option<&str> {
+        self.content.diagnostics.fault()
+    }
+
+    /// What the coefficients estimate.
+    #[getter]
+    fn estimand(&self) -> &str {
+        &self.content.estimand
+    }
+
+    /// What the releases promise, in words.
+    #[getter]
+    fn privacy(&self) -> Vec<String> {
+        self.content.privacy.clone()
+    }
+
+    /// Level of the intervals.
+    #[getter]
+    fn level(&self) -> f64 {
+        self.content.level
+    }
+
+    /// How it was learned.
+    #[getter]
+    fn learner(&self) -> &'static str {
+        self.content.learner.name()
+    }
+
+    /// Intervals of the intercept and the coefficients, one a row; at the model's level unless another is given.
+    #[pyo3(signature = (level=None))]
+    fn intervals<'py>(
+        &self,
+        py: Python<'py>,
+        level: Option<f64>,
+    ) -> Result<Bound<'py, PyArray2<f64>>, Error> {
+        let rows: Vec<Vec<f64>> = match level {
+            None => self.estimates().map(|one| vec![one.low, one.high]).collect(),
+            Some(level) => {
+                let level = Level::new(level).map_err(ReleaseError::from)?;
+                let quantile = two_sided_quantile(level, self.degrees());
+                let interval = |one: &Estimate| {
+                    vec![
+                        one.estimate - quantile * one.standard_error,
+                        one.estimate + quantile * one.standard_error,
+                    ]
+                };
+                self.estimates().map(interval).collect()
+            }
+        };
+        Ok(PyArray2::from_vec2(py, &rows).map_err(PyErr::from)?)
+    }
+
+    /// Two-sided p-values of the intercept and the coefficients, by Student's t.
+    fn p_values<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
+        let degrees = self.content.diagnostics.degrees as f64;
+        let tail = |one: &Estimate| two_sided_tail((one.estimate / one.standard_error).abs(), degrees);
+        PyArray1::from_vec(py, self.estimates().map(tail).collect())
+    }
+
+    /// The report as one HTML page that needs nothing else.
+    fn report_html(&self, py: Python<'_>, dataset: &PublicDataset) -> String {
+        py.detach(|| potluck_report::page(&self.content, dataset.content()))
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<Model of {} by {}>", self.label(), self.features().join(", "))
+    }
+
+    fn _repr_html_(&self) -> String {
+        potluck_report::model_card(&self.content)
+    }
+}
+
+fn learner(name: &str) -> Result<Learner, Error> {
+    let all = [Learner::Posterior, Learner::Debiased, Learner::Ols];
+    all.into_iter().find(|learner| learner.name() == name).ok_or_else(|| {
+        let known: Vec<&str> = all.iter().map(|learner| learner.name()).collect();
+        Error::Usage(format!("there is no learner {name:?}; choose one of {}", known.join(", ")))
+    })
+}
+
+/// Fits a linear regression on a public dataset; see potluck.LinearRegression.
+#[pyfunction]
+#[pyo3(signature = (dataset, label, features, *, learner, ridge, level))]
+pub(crate) fn fit(
+    py: Python<'_>,
+    dataset: &PublicDataset,
+    label: String,
+    features: Option<Vec<String>>,
+    learner: &str,
+    ridge: f64,
+    level: f64,
+) -> Result<Model, Error> {
+    let regression = Regression {
+        label,
+        features,
+        learner: self::learner(learner)?,
+        ridge: Ridge::new(ridge).map_err(ReleaseError::from)?,
+        level: Level::new(level).map_err(ReleaseError::from)?,
+    };
+    let content = py.detach(|| potluck_release::fit::fit(dataset.content(), &regression))?;
+    Ok(Model { content })
+}

@@ -1,0 +1,409 @@
+//! Studies.
+
+use std::num::NonZero;
+use std::path::PathBuf;
+
+use potluck_party::entropy;
+use potluck_release::files::{Audience, Existing, write_file};
+use potluck_release::study::{self, Definition, Domain};
+use potluck_release::{Draft, Error as ReleaseError, Plan};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyMapping};
+use serde_json::{Value, json};
+
+use crate::errors::Error;
+use crate::release::{extra_columns, needed_columns, temporary_folder, threads_to_use};
+use crate::table::{self, Keeping};
+use crate::{json, work};
+
+/// A column of numbers with public bounds; values outside are clamped.
+#[pyclass(frozen, get_all, eq, module = "potluck")]
+#[derive(Clone, PartialEq)]
+pub(crate) struct Numeric {
+    /// Its name in the party's table.
+    name: String,
+    /// The lower bound.
+    lo: f64,
+    /// The upper bound.
+    hi: f64,
+    /// Unit of measurement, for people.
+    unit: Option<String>,
+    /// What it means, for people.
+    description: Option<String>,
+    /// What happens to a missing value: "midpoint" or "error".
+    missing: String,
+}
+
+#[pymethods]
+impl Numeric {
+    #[new]
+    #[pyo3(signature = (name, lo, hi, *, unit=None, description=None, missing="midpoint"))]
+    fn new(
+        name: String,
+        lo: f64,
+        hi: f64,
+        unit: Option<String>,
+        description: Option<String>,
+        missing: &str,
+    ) -> Self {
+        Self { name, lo, hi, unit, description, missing: missing.to_owned() }
+    }
+
+    fn __repr__(&self) -> String {
+        let unit = self.unit.as_ref().map_or(String::new(), |unit| format!(", unit={unit:?}"));
+        format!("Numeric({:?}, {}, {}{unit})", self.name, self.lo, self.hi)
+    }
+}
+
+/// A column that takes one of a few public levels.
+#[pyclass(frozen, get_all, eq, module = "potluck")]
+#[derive(Clone, PartialEq)]
+pub(crate) struct Categorical {
+    /// Its name in the party's table.
+    name: String,
+    /// The levels, in the study's order.
+    levels: Vec<String>,
+    /// What happens to a value that is no level: "error" or "other".
+    unknown: String,
+    /// What it means, for people.
+    description: Option<String>,
+    /// What happens to a missing value: "midpoint" (it counts as no level) or "error".
+    missing: String,
+}
+
+#[pymethods]
+impl Categorical {
+    #[new]
+    #[pyo3(signature = (name, levels, *, unknown="error", description=None, missing="midpoint"))]
+    fn new(
+        name: String,
+        levels: Vec<String>,
+        unknown: &str,
+        description: Option<String>,
+        missing: &str,
+    ) -> Self {
+        Self { name, levels, unknown: unknown.to_owned(), description, missing: missing.to_owned() }
+    }
+
+    fn __repr__(&self) -> String {
+        format!("Categorical({:?}, {:?})", self.name, self.levels)
+    }
+}
+
+/// The word that a setting has in a study file.
+fn word(setting: impl serde::Serialize) -> String {
+    match serde_json::to_value(setting) {
+        Ok(Value::String(word)) => word,
+        _ => String::new(),
+    }
+}
+
+fn column_to_python<'py>(py: Python<'py>, column: &study::Column) -> PyResult<Bound<'py, PyAny>> {
+    let (name, missing) = (column.name().to_owned(), word(column.missing()));
+    let description = column.description().map(str::to_owned);
+    Ok(match column.domain() {
+        Domain::Numeric(bounds) => {
+            let unit = column.unit().map(str::to_owned);
+            let (lo, hi) = (bounds.lo(), bounds.hi());
+            Bound::new(py, Numeric { name, lo, hi, unit, description, missing })?.into_any()
+        }
+        Domain::Categorical { levels, unknown } => {
+            let (levels, unknown) = (levels.clone(), word(*unknown));
+            Bound::new(py, Categorical { name, levels, unknown, description, missing })?.into_any()
+        }
+    })
+}
+
+fn column_to_json(column: &Bound<'_, PyAny>) -> Result<Value, Error> {
+    if let Ok(numeric) = column.cast::<Numeric>() {
+        let Numeric { name, lo, hi, unit, description, missing } = numeric.get();
+        return Ok(json!({
+            "name": name, "lo": lo, "hi": hi, "unit": unit, "description": description, "missing": missing,
+        }));
+    }
+    if let Ok(categorical) = column.cast::<Categorical>() {
+        let Categorical { name, levels, unknown, description, missing } = categorical.get();
+        return Ok(json!({
+            "name": name, "levels": levels, "unknown": unknown, "description": description, "missing": missing,
+        }));
+    }
+    let kind = column.get_type().name()?;
+    Err(pyo3::exceptions::PyTypeError::new_err(format!(
+        "a column of a study is a Numeric or a Categorical, not a {kind}"
+    ))
+    .into())
+}
+
+/// The public contract between parties: columns, bounds or levels, number of people, ε and δ.
+///
+/// A study is checked when it is read or built, so one in hand is valid. Only a sealed one can be released under.
+#[pyclass(frozen, module = "potluck")]
+pub(crate) struct Study {
+    content: Content,
+}
+
+enum Content {
+    Draft(Draft),
+    /// A study and its text.
+    Sealed(Box<potluck_release::Study>, String),
+}
+
+impl Study {
+    pub(crate) fn of_dataset(study: &potluck_release::Study) -> Self {
+        Self { content: Content::Sealed(Box::new(study.clone()), study.to_toml()) }
+    }
+
+    /// A sealed study and its text.
+    pub(crate) fn sealed_from(study: potluck_release::Study, text: String) -> Self {
+        Self { content: Content::Sealed(Box::new(study), text) }
+    }
+
+    fn definition(&self) -> &Definition {
+        match &self.content {
+            Content::Draft(draft) => draft.definition(),
+            Content::Sealed(study, _) => study.definition(),
+        }
+    }
+
+    /// The sealed study, or why there is none.
+    pub(crate) fn sealed_study(&self) -> Result<&potluck_release::Study, Error> {
+        match &self.content {
+            Content::Draft(_) => Err(ReleaseError::NotSealed.into()),
+            Content::Sealed(study, _) => Ok(study),
+        }
+    }
+
+    /// The study with all its numbers; of a draft, with those that it would be sealed with.
+    fn numbers(&self) -> Result<(potluck_release::Study, bool), Error> {
+        Ok(match &self.content {
+            Content::Draft(draft) => (draft.preview()?, false),
+            Content::Sealed(study, _) => ((**study).clone(), true),
+        })
+    }
+}
+
+#[pymethods]
+impl Study {
+    /// Reads and checks a study file, sealed or not.
+    #[staticmethod]
+    fn load(path: PathBuf) -> Result<Self, Error> {
+        Self::parse(study::read_text(&path)?)
+    }
+
+    /// Checks the text of a study, sealed or not.
+    #[staticmethod]
+    fn parse(text: String) -> Result<Self, Error> {
+        let content = match potluck_release::Study::parse(&text) {
+            Ok(study) => Content::Sealed(Box::new(study), text),
+            Err(ReleaseError::NotSealed) => Content::Draft(Draft::parse(&text)?),
+            Err(error) => return Err(error.into()),
+        };
+        Ok(Self { content })
+    }
+
+    /// Builds and checks a study. `parties` maps each party's name to its columns, `clip_norm` to a smaller row norm.
+    #[staticmethod]
+    #[pyo3(signature = (*, name, rows, epsilon, delta, parties, id="integer", method=None, mixing=None, k=None,
+                        preset=None, calibration=None, missing_tokens=None, clip_norm=None))]
+    #[expect(clippy::too_many_arguments, reason = "they are the keys of a study file")]
+    fn new(
+        name: &str,
+        rows: u64,
+        epsilon: f64,
+        delta: f64,
+        parties: &Bound<'_, PyMapping>,
+        id: &str,
+        method: Option<&str>,
+        mixing: Option<&str>,
+        k: Option<u64>,
+        preset: Option<&str>,
+        calibration: Option<&str>,
+        missing_tokens: Option<Vec<String>>,
+        clip_norm: Option<&Bound<'_, PyMapping>>,
+    ) -> Result<Self, Error> {
+        let mut sections = Vec::new();
+        for item in parties.items()?.iter() {
+            let (party, columns): (String, Bound<'_, PyAny>) = item.extract()?;
+            let columns = columns
+                .try_iter()?
+                .map(|column| column_to_json(&column?))
+                .collect::<Result<Vec<_>, Error>>()?;
+            let radius: Option<f64> = match clip_norm {
+                Some(radii) if radii.contains(&party)? => Some(radii.get_item(&party)?.extract()?),
+                _ => None,
+            };
+            sections.push(json!({ "name": party, "clip_norm": radius, "column": columns }));
+        }
+        let document = json!({
+            "format": potluck_release::FORMAT,
+            "study": {
+                "name": name, "rows": rows, "id": id, "preset": preset, "method": method, "mixing": mixing, "k": k,
+                "missing_tokens": missing_tokens,
+            },
+            "privacy": { "epsilon": epsilon, "delta": delta, "calibration": calibration },
+            "party": sections,
+        });
+        Ok(Self { content: Content::Draft(Draft::from_json(&document)?) })
+    }
+
+    /// The same study, sealed: a fresh mixing key from the operating system, and every number that follows.
+    fn seal(&self, py: Python<'_>) -> Result<Self, Error> {
+        let Content::Draft(draft) = &self.content else { return Err(ReleaseError::AlreadySealed.into()) };
+        let study = py.detach(|| Ok::<_, Error>(draft.seal(entropy::new_mixing_key()?)?))?;
+        let text = draft.sealed_text(&study);
+        Ok(Self { content: Content::Sealed(Box::new(study), text) })
+    }
+
+    /// Writes the study file.
+    #[pyo3(signature = (path, *, overwrite=false))]
+    fn save(&self, path: PathBuf, overwrite: bool) -> Result<(), Error> {
+        let text = self.to_toml();
+        Ok(write_file(&path, text.as_bytes(), existing(overwrite), Audience::Public)?)
+    }
+
+    /// The text of the study file.
+    fn to_toml(&self) -> String {
+        match &self.content {
+            Content::Draft(draft) => draft.text().to_owned(),
+            Content::Sealed(_, text) => text.clone(),
+        }
+    }
+
+    /// Reads a party's whole table and checks everything that a release would check of it, without charging or
+    /// publishing anything. Raises an exception where it would be refused.
+    #[pyo3(signature = (party, data, *, id="id", ignore_extra=false, threads=None, tmp_dir=None))]
+    #[expect(clippy::too_many_arguments, reason = "they are independent choices of the caller")]
+    fn validate(
+        &self,
+        py: Python<'_>,
+        party: &str,
+        data: &Bound<'_, PyAny>,
+        id: &str,
+        ignore_extra: bool,
+        threads: Option<NonZero<usize>>,
+        tmp_dir: Option<PathBuf>,
+    ) -> Result<(), Error> {
+        let (study, _) = self.numbers()?;
+        let tmp = temporary_folder(tmp_dir);
+        let keep = needed_columns(&study, party, id, ignore_extra)?;
+        let table = table::open(data, keep.as_deref(), Keeping::Memory, &tmp)?;
+        work::run(py, None, |observer| {
+            potluck_party::release::validate(
+                &study,
+                party,
+                &table,
+                id,
+                extra_columns(ignore_extra),
+                threads_to_use(threads),
+                &tmp,
+                observer,
+            )
+        })
+    }
+
+    /// What the study promises and costs, from public facts only: as `potluck plan --json` prints it.
+    fn plan<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>, Error> {
+        let plan = py.detach(|| {
+            let (study, sealed) = self.numbers()?;
+            Ok::<_, Error>(Plan::new(&study, sealed)?)
+        })?;
+        Ok(json::to_python(py, &plan)?)
+    }
+
+    /// Its name.
+    #[getter]
+    fn name(&self) -> &str {
+        self.definition().name()
+    }
+
+    /// Number of people: every party's table has one row for each.
+    #[getter]
+    fn rows(&self) -> u64 {
+        self.definition().rows()
+    }
+
+    /// ε of each party's release.
+    #[getter]
+    fn epsilon(&self) -> f64 {
+        self.definition().epsilon().get()
+    }
+
+    /// δ of each party's release.
+    #[getter]
+    fn delta(&self) -> f64 {
+        self.definition().delta().get()
+    }
+
+    /// How parties release: "calibrated", "rmgm" or "dgm".
+    #[getter]
+    fn method(&self) -> String {
+        word(self.definition().method())
+    }
+
+    /// What identifies a person: "integer", "text" or "row".
+    #[getter]
+    fn id_kind(&self) -> String {
+        word(self.definition().id_kind())
+    }
+
+    /// Whether it is sealed.
+    #[getter]
+    fn sealed(&self) -> bool {
+        matches!(self.content, Content::Sealed(..))
+    }
+
+    /// SHA-256 of its canonical form, once it is sealed; the same at every party.
+    #[getter]
+    fn id(&self) -> Option<&str> {
+        match &self.content {
+            Content::Draft(_) => None,
+            Content::Sealed(study, _) => Some(study.id()),
+        }
+    }
+
+    /// Names of the parties.
+    #[getter]
+    fn parties(&self) -> Vec<&str> {
+        self.definition().parties().iter().map(study::Party::name).collect()
+    }
+
+    /// The columns of each party.
+    #[getter]
+    fn columns<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let all = PyDict::new(py);
+        for party in self.definition().parties() {
+            let columns: Vec<_> =
+                party.columns().iter().map(|column| column_to_python(py, column)).collect::<PyResult<_>>()?;
+            all.set_item(party.name(), columns)?;
+        }
+        Ok(all)
+    }
+
+    fn __eq__(&self, other: &Self) -> bool {
+        match (&self.content, &other.content) {
+            (Content::Sealed(one, _), Content::Sealed(two, _)) => one.id() == two.id(),
+            (Content::Draft(one), Content::Draft(two)) => one.definition() == two.definition(),
+            _ => false,
+        }
+    }
+
+    fn __repr__(&self) -> String {
+        let state = self.id().map_or("not sealed".to_owned(), |id| format!("sealed, id {}…", &id[..12]));
+        format!(
+            "<Study {:?}: {} people, parties {}; {state}>",
+            self.name(),
+            self.rows(),
+            self.parties().join(", ")
+        )
+    }
+
+    fn _repr_html_(&self) -> Result<String, Error> {
+        let (study, sealed) = self.numbers()?;
+        Ok(potluck_report::study_card(&study, sealed))
+    }
+}
+
+/// What to do when there is a file already.
+pub(crate) fn existing(overwrite: bool) -> Existing {
+    if overwrite { Existing::Replace } else { Existing::Keep }
+}

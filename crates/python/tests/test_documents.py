@@ -1,0 +1,85 @@
+"""What documents show works as printed; what the package says of its types is true."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import nbclient
+import nbformat
+import pytest
+
+ROOT = Path(__file__).parents[3]
+
+
+def blocks(document, language):
+    """The code blocks of a document in one language."""
+    found, inside = [], None
+    for line in (ROOT / document).read_text(encoding="utf-8").splitlines():
+        if line.startswith("```"):
+            inside = [] if inside is None and line == f"```{language}" else None
+            if inside is not None:
+                found.append(inside)
+        elif inside is not None:
+            inside.append(line)
+    return ["\n".join(block) for block in found]
+
+
+@pytest.mark.parametrize("document", ["README.md", "docs/PYTHON.md", "crates/python/README.md"])
+def test_examples_run_as_printed(document, folder):
+    code = blocks(document, "python")
+    assert code, f"{document} has no example"
+    Path("example.py").write_text("\n".join(code), encoding="utf-8")
+    environment = {**os.environ, "MPLBACKEND": "agg"}
+    done = subprocess.run([sys.executable, "example.py"], capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stderr
+    assert "Dep. Variable:" in done.stdout
+
+
+def test_the_notebook_runs(folder):
+    notebook = nbformat.read(ROOT / "docs/notebooks/blood_pressure.ipynb", as_version=4)
+    nbclient.NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(folder)}}).execute()
+    outputs = [output for cell in notebook.cells if cell.cell_type == "code" for output in cell.outputs]
+    data = [output.data for output in outputs if "data" in output]
+    assert any("image/png" in one for one in data), "a plot"
+    assert sum("potluck-card" in one.get("text/html", "") for one in data) >= 3, "a study, a dataset and a regression"
+    assert not any(output.output_type == "error" for output in outputs)
+
+
+def run(*arguments):
+    done = subprocess.run([sys.executable, "-m", *arguments], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_package_is_typed(folder):
+    run("mypy", "--strict", "--python-version", "3.10", "--cache-dir", str(folder), "-p", "potluck")
+
+
+def test_the_stubs_say_what_the_native_code_does():
+    run("mypy.stubtest", "potluck", "--concise")
+
+
+def test_callers_are_checked(folder):
+    Path("caller.py").write_text(
+        """
+import pandas
+import polars
+import potluck
+
+def publish(study: potluck.Study, frame: pandas.DataFrame, other: polars.DataFrame) -> list[potluck.Published]:
+    potluck.Ledger().init("people", 1, 1e-6)
+    return [
+        potluck.release(study, "north", frame, confirm=True, progress=lambda at, done, rows: print(done)),
+        potluck.release(study, "south", other, confirm=lambda question: "ε" in question, progress=False),
+        potluck.release(study, "east", "east.csv"),
+    ]
+
+def learn(dataset: potluck.PublicDataset) -> float:
+    return float(potluck.LinearRegression().fit(dataset, "pressure").coef_[0])
+""",
+        encoding="utf-8",
+    )
+    run("mypy", "--strict", "--cache-dir", str(folder), "caller.py")
+    Path("wrong.py").write_text("import potluck\npotluck.release('study', 'north', 7)\n", encoding="utf-8")
+    done = subprocess.run([sys.executable, "-m", "mypy", "--strict", "wrong.py"], capture_output=True, text=True)
+    assert done.stdout.count("error: Argument") == 2, done.stdout

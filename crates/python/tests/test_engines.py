@@ -1,0 +1,309 @@
+"""Releases from PostgreSQL, DuckDB and Spark, each through every kind of connection: the sums are those of the built-in
+reader, and what goes wrong costs nothing."""
+
+import threading
+import time
+from pathlib import Path
+
+import adbc_driver_duckdb.dbapi
+import adbc_driver_postgresql.dbapi
+import duckdb
+import numpy
+import psycopg
+import pyarrow
+import pyarrow.parquet
+import pytest
+from conftest import assert_untouched, command, spent
+from engines import quote, started
+
+import potluck
+from potluck import Categorical, Numeric, Study
+
+ROWS = 3000
+TABLE = 'my "people"'
+WAYS = ["psycopg", "duckdb", "adbc postgres", "adbc duckdb", "spark"]
+
+
+@pytest.fixture(scope="session")
+def engines(tmp_path_factory):
+    with started(tmp_path_factory.mktemp("engines")) as engines:
+        yield engines
+
+
+@pytest.fixture
+def study():
+    """With a boolean and a date that have bounds, which only the schema of the table can tell from numbers."""
+    columns = [
+        Numeric("amount", 0, 1, missing="error"),
+        Numeric("flag", 0, 1),
+        Numeric("born", -20_000, 20_000),
+        Categorical("grade", ["a", "b", "c"]),
+    ]
+    parties = {"north": columns, "south": [Numeric("other", 0, 1)]}
+    return Study.new(name="engines", rows=ROWS, epsilon=2, delta=1e-6, id="text", parties=parties).seal()
+
+
+def people(**change):
+    rng = numpy.random.default_rng(5)
+    days = pyarrow.array(rng.integers(-30_000, 30_000, ROWS).astype("int32")).cast(pyarrow.date32())
+    columns = {
+        "id": [f"é{i}" for i in range(ROWS)],
+        "amount": rng.random(ROWS),
+        "flag": rng.random(ROWS) < 0.3,
+        "born": days,
+        "grade": ["abc"[i % 3] if i % 7 else None for i in range(ROWS)],
+        "not in the study": list(range(ROWS)),
+    }
+    return pyarrow.table({**columns, **change})
+
+
+class Way:
+    """A table in an engine, and a way to release it."""
+
+    def __init__(self, engines, name, folder):
+        self.engines, self.name, self.folder = engines, name, folder
+
+    def load(self, table):
+        """Puts a table there."""
+        path = self.folder / "people.parquet"
+        pyarrow.parquet.write_table(table, path)
+        dialect = {"psycopg": "postgres", "adbc postgres": "postgres", "spark": "spark"}.get(self.name, "duckdb")
+        if self.name == "spark":
+            self.data = self.engines["spark"].session.read.parquet(str(path))
+        elif self.name == "adbc duckdb":
+            self.data = f"main.{quote(TABLE)}"
+            database = self.folder / "people.duckdb"
+            with duckdb.connect(str(database)) as connection:
+                connection.execute(f"CREATE OR REPLACE TABLE {quote(TABLE)} AS FROM read_parquet('{path}')")
+        else:
+            self.data = self.engines[dialect].load(table, TABLE, path)
+
+    def connect(self):
+        if self.name == "psycopg":
+            return psycopg.connect(host=str(self.engines["postgres"].folder), user="postgres")
+        if self.name == "adbc postgres":
+            folder = self.engines["postgres"].folder
+            return adbc_driver_postgresql.dbapi.connect(f"postgresql:///postgres?host={folder}&user=postgres")
+        if self.name == "adbc duckdb":
+            return adbc_driver_duckdb.dbapi.connect(str(self.folder / "people.duckdb"))
+        return self.engines["duckdb"].connection.cursor()
+
+    def release(self, study, ledger, **more):
+        more = {"ledger": ledger, "accept_low_accuracy": True, **more}
+        if self.name == "spark":
+            return potluck.spark.release(study, "north", self.data, **more)
+        connection = more.pop("connection", None)
+        if connection is not None:
+            return potluck.sql.release(study, "north", connection, self.data, **more)
+        with self.connect() as connection:
+            return potluck.sql.release(study, "north", connection, self.data, **more)
+
+
+@pytest.fixture(params=WAYS)
+def way(request, engines, folder):
+    return Way(engines, request.param, folder)
+
+
+def test_a_release_is_charged_once_and_comes_out_the_same_again(way, study, ledger):
+    table = people()
+    way.load(table)
+    reported = []
+    first = way.release(study, ledger, progress=lambda *at: reported.append(at))
+    assert not first.repeated and first.party == "north" and first.budget_left == 0.0
+    assert reported == [(stage, done, ROWS) for stage in (1, 2, 3, 4) for done in (0, ROWS)]
+    command("verify", first.path)
+    charged = spent(ledger)
+    # Everything is stored: the engine is not asked, and the bytes are the same.
+    more = {} if way.name == "spark" else {"connection": object(), "dialect": "duckdb"}
+    again = way.release(study, ledger, out="again.parquet", **more)
+    assert again.repeated and Path("again.parquet").read_bytes() == Path(first).read_bytes()
+    assert spent(ledger) == charged
+
+
+def test_exact_sums_agree(way, study, ledger, monkeypatch):
+    """Every answer of the engine holds the sums that `potluck.sums` gives."""
+    table = people()
+    way.load(table)
+    seen = []
+    feed = potluck._staged.StagedRelease.feed
+
+    class Listening:
+        """Hears what the engine says."""
+
+        def __init__(self, *given, **named):
+            self._staged = potluck._potluck.StagedRelease(*given, **named)
+
+        def __getattr__(self, name):
+            return getattr(self._staged, name)
+
+        def feed(self, answer):
+            rows = answer if isinstance(answer, list) else [tuple(row.values()) for row in answer.to_pylist()]
+            seen.append(rows)
+            return feed(self._staged, answer)
+
+    monkeypatch.setattr(potluck._staged, "StagedRelease", Listening)
+    released = way.release(study, ledger)
+    assert len(seen) == 4
+    for stage, rows in enumerate(seen):
+        path = potluck.sums(
+            study, "north", table, state="audit", release=released, stage=stage + 1, ignore_extra=True, overwrite=True
+        )
+        expected = {}
+        for line in Path(path).read_text().splitlines()[1:]:
+            fields = line.split(",")
+            slot = int(fields[0]) if stage == 3 else 0
+            expected.setdefault(slot, []).append(fields[-1])
+        # One count of rows and one of refused values a column stand before the sums.
+        found = {number: value.split(" ")[1 + 4 :] for part, number, value in rows if part == "sums"}
+        nothing = {"0"}
+        assert {slot: sums for slot, sums in found.items() if set(sums) != nothing} == {
+            slot: sums for slot, sums in expected.items() if set(sums) != nothing
+        }
+
+
+def test_what_is_wrong_with_a_table_is_said_and_costs_nothing(way, study, ledger, folder):
+    table = people()
+    ids = table["id"].to_pylist()
+    for message, wrong in {
+        '"born": is missing': table.drop_columns(["born"]),
+        '"id": is missing; name the column that holds the ids with id=': table.drop_columns(["id"]),
+        "the same id stands in several rows": people(id=[ids[1], *ids[1:]]),
+        "ids are missing": people(id=[None, *ids[1:]]),
+        '"amount": holds text': people(amount=[str(i) for i in range(ROWS)]),
+        '"amount": has values that are missing': people(amount=[None, *[0.5] * (ROWS - 1)]),
+        "holds ids of type": people(id=list(range(ROWS))),
+        "has fewer rows": table.slice(1),
+        "fewer rows than the 3000": table.slice(0, 0),
+        "more rows": pyarrow.concat_tables([table, people(id=["new", *ids[1:]]).slice(0, 1)]),
+    }.items():
+        way.load(wrong)
+        with pytest.raises(potluck.Error) as raised:
+            way.release(study, ledger)
+        if message == '"amount": holds text' and isinstance(raised.value, potluck.RemoteError):
+            # An engine may refuse the text itself before it answers.
+            assert raised.value.__cause__ is not None
+        else:
+            assert isinstance(raised.value, potluck.InputError) and message in str(raised.value), raised.value
+            assert raised.value.exit_code == 3
+        assert_untouched(ledger, folder)
+    way.load(table)
+    with pytest.raises(potluck.UsageError, match="not agreed"):
+        way.release(study, ledger, confirm=lambda question: False)
+    with pytest.raises(potluck.UsageError, match="accept_low_accuracy=True"):
+        way.release(study, ledger, accept_low_accuracy=False)
+    assert_untouched(ledger, folder)
+    way.release(study, ledger)
+    assert spent(ledger) > 0
+
+
+def test_a_dead_connection_costs_nothing_and_a_release_is_taken_up(way, study, ledger, folder):
+    way.load(people())
+    if way.name != "spark":
+        dead = way.connect()
+        dead.close()
+        with pytest.raises(potluck.RemoteError, match="did not answer") as raised:
+            way.release(study, ledger, connection=dead, dialect="postgres" if "post" in way.name else "duckdb")
+        assert raised.value.exit_code == 6 and raised.value.__cause__ is not None
+        assert_untouched(ledger, folder)
+
+    def breaks_at(stage):
+        def report(at, done, rows):
+            if at == stage and done == 0:
+                raise ConnectionError("the line is dead")
+
+        return report
+
+    with pytest.raises(ConnectionError):
+        way.release(study, ledger, progress=breaks_at(1))
+    assert_untouched(ledger, folder)
+    with pytest.raises(ConnectionError):
+        way.release(study, ledger, progress=breaks_at(3))
+    charged = spent(ledger)
+    assert charged > 0 and not list(folder.glob("*.release.parquet"))
+    # Taken up at the stage that was not done, at no further charge.
+    reported = []
+    published = way.release(study, ledger, progress=lambda *at: reported.append(at))
+    assert not published.repeated and reported[0] == (3, 0, ROWS) and spent(ledger) == charged
+
+
+def test_a_cancelled_query_costs_nothing(engines, study, ledger, folder):
+    way = Way(engines, "psycopg", folder)
+    way.load(people())
+    engines["postgres"].connection.execute(
+        f"CREATE OR REPLACE VIEW clinic.slow AS SELECT * FROM {way.data}, LATERAL (SELECT pg_sleep(0.01)) AS nap"
+    )
+    way.data = "clinic.slow"
+    with way.connect() as connection:
+        threading.Timer(1.5, connection.cancel).start()
+        start = time.monotonic()
+        with pytest.raises(potluck.RemoteError) as raised:
+            way.release(study, ledger, connection=connection)
+        assert isinstance(raised.value.__cause__, psycopg.errors.QueryCanceled)
+        assert time.monotonic() - start < 20
+    assert_untouched(ledger, folder)
+    spark = Way(engines, "spark", folder)
+    spark.load(people())
+    from pyspark.sql import functions
+
+    session = engines["spark"].session
+    slow = functions.expr("CAST(sha2(repeat(id, 2000000), 256) IS NULL AS DOUBLE) + amount")
+    spark.data = spark.data.withColumn("amount", slow)
+    context = session.sparkContext
+    stop = threading.Timer(4, context.cancelAllJobs)
+    stop.start()
+    with pytest.raises(potluck.RemoteError):
+        spark.release(study, ledger)
+    assert_untouched(ledger, folder)
+
+
+def test_budgets_are_looked_at_before_the_engine_works(way, study, folder):
+    ledger = potluck.Ledger("small.ledger")
+    ledger.init("people", 0.1, 1e-6)
+    way.load(people())
+    with pytest.raises(potluck.BudgetError):
+        way.release(study, ledger)
+    assert_untouched(ledger, folder)
+
+
+def test_dialects_and_names(engines, study, ledger, folder):
+    with pytest.raises(potluck.UsageError, match="dialect="):
+        potluck.sql.release(study, "north", object(), "people", ledger=ledger, accept_low_accuracy=True)
+    with pytest.raises(potluck.UsageError, match="a dialect is postgres, duckdb or spark"):
+        potluck.sql.release(study, "north", object(), "people", ledger=ledger, dialect="oracle")
+    with pytest.raises(potluck.UsageError, match="DataFrame of Spark"):
+        potluck.spark.release(study, "north", people(), ledger=ledger)
+    connection = duckdb.connect()
+    # A temporary table, which another connection does not see, under a name that no quoting by hand survives.
+    odd = 'odd "name"; DROP TABLE people --'
+    table = people()
+    connection.register("given", table)
+    connection.execute(f"CREATE TEMP TABLE {quote(odd)} AS FROM given")
+    published = potluck.sql.release(
+        study, "north", connection, quote(odd), ledger=ledger, accept_low_accuracy=True, out="odd.parquet"
+    )
+    assert command("inspect", published.path, "--json")["party"] == "north"
+
+
+def test_no_row_of_spark_comes_to_the_driver(engines, study, ledger, folder, monkeypatch):
+    """At most a row for each mixed row comes back, and there is no Python on the executors."""
+    way = Way(engines, "spark", folder)
+    way.load(people())
+    sizes, plans = [], []
+    kind = type(way.data)
+    collect = kind.collect
+
+    def counted(frame):
+        plans.append(frame._jdf.queryExecution().toString())
+        rows = collect(frame)
+        sizes.append(len(rows))
+        return rows
+
+    monkeypatch.setattr(kind, "collect", counted)
+    for name in ["toPandas", "toLocalIterator", "take", "head", "foreach", "rdd"]:
+        monkeypatch.setattr(kind, name, None)
+    published = way.release(study, ledger)
+    rows = len(pyarrow.parquet.read_table(published.path))
+    # The types; then each stage's sums, beside three rows that say what they are sums of.
+    assert sizes[:4] == [1, 4, 4, 4] and sizes[4] <= rows + 3 < ROWS
+    assert not any("Python" in plan for plan in plans)
+    assert not [view for view in engines["spark"].session.catalog.listTables() if "potluck" in view.name]

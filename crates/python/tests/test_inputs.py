@@ -1,0 +1,245 @@
+"""Every way to hand over a table gives the same exact sums as the command's reader of files, stage by stage."""
+
+import datetime
+import decimal
+import gzip
+from pathlib import Path
+
+import duckdb
+import numpy
+import pandas
+import polars
+import pyarrow
+import pyarrow.csv
+import pyarrow.feather
+import pyarrow.parquet
+import pytest
+from conftest import ROWS, command
+
+import potluck
+from potluck import Categorical, Numeric, Study
+
+STAGES = [1, 2, 3, 4]
+
+
+def of_pandas(table):
+    return table.to_pandas()
+
+
+def of_polars(table):
+    return polars.DataFrame(table)
+
+
+def of_duckdb(table):
+    # A table of DuckDB's own, so that it chooses the types.
+    connection = duckdb.connect()
+    connection.register("given", table)
+    connection.execute("CREATE TABLE own AS SELECT * FROM given")
+    return connection.table("own")
+
+
+def of_reader(table):
+    return pyarrow.RecordBatchReader.from_batches(table.schema, table.to_batches(max_chunksize=37))
+
+
+def of_one_batch(table):
+    return table.combine_chunks().to_batches()[0]
+
+
+def of_shuffled_columns(table):
+    return table.select(list(reversed(table.column_names)))
+
+
+def of_parquet(table):
+    pyarrow.parquet.write_table(table, "given.parquet", row_group_size=100)
+    return "given.parquet"
+
+
+def of_csv(table):
+    pyarrow.csv.write_csv(table, "given.csv")
+    return Path("given.csv")
+
+
+def of_gzip(table):
+    pyarrow.csv.write_csv(table, "plain.csv")
+    with gzip.open("given.csv.gz", "wb") as file:
+        file.write(Path("plain.csv").read_bytes())
+    return "given.csv.gz"
+
+
+def of_feather(table):
+    pyarrow.feather.write_feather(table, "given.arrow", compression="uncompressed")
+    return "given.arrow"
+
+
+@pytest.fixture
+def released(study, north, ledger):
+    """Stages after the first are encoded with what the earlier ones published."""
+    pyarrow.parquet.write_table(north, "north.parquet")
+    study.save("study.toml")
+    return potluck.release(study, "north", north, ledger=ledger, accept_low_accuracy=True)
+
+
+def sums_by_command(stage):
+    arguments = ["--release", "north.release.parquet", "--stage", stage, "--json"]
+    shown = command(
+        "sums", "study.toml", "--party", "north", "--data", "north.parquet", "--state", f"command-{stage}", *arguments
+    )
+    return Path(shown["sums"]).read_bytes()
+
+
+@pytest.mark.parametrize(
+    "hand_over",
+    [of_pandas, of_polars, of_duckdb, of_reader, of_one_batch, of_shuffled_columns, of_parquet, of_csv, of_gzip, of_feather],
+)
+def test_sums_are_those_of_the_command(study, north, released, hand_over):
+    for stage in STAGES:
+        given = hand_over(north)
+        ours = potluck.sums(study, "north", given, state=f"ours-{stage}", release=released, stage=stage, threads=2)
+        assert Path(ours).read_bytes() == sums_by_command(stage), stage
+        assert Path(ours).stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("rows", [3, 4096, 10_000])
+def test_batches_of_any_length_give_the_same_sums(rows):
+    count = 9000
+    study = Study.new(
+        name="x", rows=count, epsilon=1, delta=1e-6, parties={"p": [Numeric("a", 0, 1), Numeric("b", 0, 1)]}
+    ).seal()
+    rng = numpy.random.default_rng(1)
+    table = pyarrow.table({"id": rng.permutation(count), "a": rng.random(count), "b": rng.random(count)})
+    pyarrow.parquet.write_table(table, "p.parquet")
+    expected = Path(potluck.sums(study, "p", "p.parquet", state="file")).read_bytes()
+    reader = pyarrow.RecordBatchReader.from_batches(table.schema, table.to_batches(max_chunksize=rows))
+    for threads in (1, 3):
+        given = reader if threads == 1 else table
+        ours = potluck.sums(study, "p", given, state=f"ours-{threads}", threads=threads)
+        assert Path(ours).read_bytes() == expected
+
+
+# One study over all types; the plain table is what the command reads from Parquet.
+
+TYPES = Study.new(
+    name="types",
+    rows=ROWS,
+    epsilon=1.0,
+    delta=1e-6,
+    id="text",
+    parties={
+        "p": [
+            Numeric("number", -5, 5),
+            Numeric("count", 0, 200),
+            Numeric("amount", 0, 100),
+            Numeric("day", 0, 20_000),
+            Numeric("flag", 0, 1),
+            Categorical("level", ["no", "yes", "other"], unknown="other"),
+            Categorical("member", ["false", "true"]),
+        ]
+    },
+).seal()
+
+
+def plain():
+    rng = numpy.random.default_rng(3)
+    gaps = rng.random(ROWS) < 0.1
+    special = [float("nan"), float("inf"), float("-inf"), -0.0, 1e300, None]
+    number = [special[at] if at < len(special) else value for at, value in enumerate(rng.normal(0, 4, ROWS).tolist())]
+    count = [None if gap else value for gap, value in zip(gaps, rng.integers(0, 250, ROWS).tolist(), strict=True)]
+    amount = [decimal.Decimal(value) / 100 for value in rng.integers(0, 12_000, ROWS).tolist()]
+    day = [datetime.date(1970, 1, 1) + datetime.timedelta(days=value) for value in rng.integers(0, 25_000, ROWS).tolist()]
+    flag = (rng.random(ROWS) < 0.5).tolist()
+    level = [[None, "no", "yes", "Über"][value] for value in rng.integers(0, 4, ROWS)]
+    return pyarrow.table(
+        {
+            "id": [f"ß-{value:04}" for value in rng.permutation(ROWS)],
+            "number": pyarrow.array(number, pyarrow.float64()),
+            "count": pyarrow.array(count, pyarrow.int64()),
+            "amount": pyarrow.array(amount, pyarrow.decimal128(12, 2)),
+            "day": pyarrow.array(day, pyarrow.date32()),
+            "flag": pyarrow.array(flag, pyarrow.bool_()),
+            "level": pyarrow.array(level, pyarrow.string()),
+            "member": pyarrow.array(flag, pyarrow.bool_()),
+        }
+    )
+
+
+def recast(table, **types):
+    for name, kind in types.items():
+        at = table.column_names.index(name)
+        table = table.set_column(at, name, table[name].cast(kind))
+    return table
+
+
+def as_dictionaries(table):
+    for name in ("id", "level"):
+        at = table.column_names.index(name)
+        table = table.set_column(at, name, table[name].dictionary_encode())
+    return table
+
+
+def of_nullable_pandas(table):
+    frame = table.to_pandas(types_mapper={pyarrow.int64(): pandas.Int64Dtype(), pyarrow.bool_(): pandas.BooleanDtype()}.get)
+    frame["level"] = frame["level"].astype("category")
+    frame["id"] = frame["id"].astype("string")
+    return frame.sample(frac=1, random_state=1)
+
+
+def of_polars_kinds(table):
+    return polars.DataFrame(table).with_columns(
+        polars.col("level").cast(polars.Categorical),
+        polars.col("member").cast(polars.String).cast(polars.Enum(["false", "true"])),
+        polars.col("count").cast(polars.UInt8),
+    )
+
+
+def of_duckdb_kinds(table):
+    connection = duckdb.connect()
+    connection.register("given", table)
+    connection.execute("CREATE TYPE answer AS ENUM ('no', 'yes', 'Über')")
+    connection.execute("CREATE TABLE own AS SELECT * REPLACE (level::answer AS level, count::SMALLINT AS count) FROM given")
+    return connection.table("own")
+
+
+@pytest.mark.parametrize(
+    "hand_over",
+    [
+        lambda table: table,
+        lambda table: recast(table, id=pyarrow.large_string(), level=pyarrow.large_string()),
+        lambda table: recast(table, id=pyarrow.string_view(), level=pyarrow.string_view()),
+        lambda table: recast(table, count=pyarrow.uint8(), amount=pyarrow.float64(), flag=pyarrow.int8()),
+        lambda table: recast(table, count=pyarrow.float32(), day=pyarrow.date64()),
+        as_dictionaries,
+        of_nullable_pandas,
+        of_polars,
+        of_polars_kinds,
+        of_duckdb,
+        of_duckdb_kinds,
+    ],
+)
+def test_every_type_means_what_it_means_in_a_file(hand_over):
+    TYPES.save("study.toml")
+    pyarrow.parquet.write_table(plain(), "p.parquet")
+    shown = command("sums", "study.toml", "--party", "p", "--data", "p.parquet", "--state", "command", "--json")
+    ours = potluck.sums(TYPES, "p", hand_over(plain()), state="ours")
+    assert Path(ours).read_bytes() == Path(shown["sums"]).read_bytes()
+
+
+def test_an_index_of_pandas_is_not_a_column(study, north):
+    frame = north.to_pandas().sample(frac=1, random_state=1)
+    study.validate("north", frame)
+
+
+def test_slices_are_read_from_where_they_begin(study, north):
+    longer = pyarrow.concat_tables([north.slice(0, 3), north, north.slice(0, 3)]).combine_chunks()
+    study.validate("north", longer.slice(3, ROWS))
+    study.validate("north", polars.DataFrame(longer)[3 : 3 + ROWS])
+
+
+def test_a_stream_can_be_kept_on_disk(study, north, ledger):
+    at = north.column_names.index("smoker")
+    encoded = north.set_column(at, "smoker", north["smoker"].dictionary_encode())
+    one = potluck.release(
+        study, "north", of_reader(encoded), ledger=ledger, spool=True, accept_low_accuracy=True, tmp_dir="."
+    )
+    assert not one.repeated
+    assert sorted(path.name for path in Path(".").iterdir()) == ["ledger.sqlite", "north.release.parquet"]

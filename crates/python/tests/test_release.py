@@ -1,0 +1,255 @@
+"""Releases: charged once, published once, refused clearly; the same as by the command."""
+
+import signal
+import threading
+import time
+from pathlib import Path
+
+import numpy
+import pandas
+import polars
+import pyarrow
+import pyarrow.parquet
+import pytest
+from conftest import ROWS, assert_untouched, command, draft, people, spent
+
+import potluck
+from potluck import Categorical, Numeric, Study
+
+
+def release(study, data, ledger, **more):
+    return potluck.release(study, "north", data, ledger=ledger, **{"accept_low_accuracy": True, **more})
+
+
+def test_a_release_is_charged_once_and_comes_out_the_same_again(study, north, ledger):
+    first = release(study, north, ledger)
+    assert not first.repeated and first.path == "north.release.parquet" and first.party == "north"
+    assert first.study_id == study.id and first.signed_by is None and first.budget_left == 0.0
+    charged = spent(ledger)
+    again = release(study, north, ledger, out="again.parquet")
+    assert again.repeated and again.content_hash == first.content_hash
+    assert Path("again.parquet").read_bytes() == Path(first).read_bytes()
+    assert spent(ledger) == charged
+    assert [session["state"] for session in ledger.show()["sessions"]] == ["published"]
+
+
+def test_python_and_the_command_publish_the_same_bytes(study, north, ledger):
+    study.save("study.toml")
+    pyarrow.parquet.write_table(north, "north.parquet")
+    given = ["study.toml", "--party", "north", "--data", "north.parquet", "--ledger", "ledger.sqlite", "--yes", "--json"]
+    ours = release(study, north, ledger)
+    theirs = command("release", *given, "--out", "theirs.parquet")
+    assert theirs["repeated"] and theirs["content_hash"] == ours.content_hash
+    assert Path("theirs.parquet").read_bytes() == Path(ours).read_bytes()
+    assert command("ledger", "show", "--ledger", "ledger.sqlite", "--json") == ledger.show()
+    # And the other way round, signed.
+    other = draft().seal()
+    other.save("other.toml")
+    command("ledger", "init", "--ledger", "other.ledger", "--table", "people", "--epsilon", "2", "--delta", "1e-6")
+    public = potluck.new_signing_key("north.key")
+    given = ["other.toml", "--party", "north", "--data", "north.parquet", "--ledger", "other.ledger", "--yes", "--json"]
+    theirs = command("release", *given, "--out", "b.parquet", "--signing-key", "north.key", "--accept-low-accuracy")
+    ours = release(other, north, "other.ledger", out="a.parquet", signing_key="north.key")
+    assert ours.repeated and ours.signed_by == public == theirs["signed_by"]
+    assert Path("a.parquet").read_bytes() == Path("b.parquet").read_bytes()
+    command("verify", "a.parquet", "--key", "north=north.key.pub")
+
+
+def columns(**change):
+    table = people()[0]
+    return {name: change.get(name, values) for name, values in table.items()}
+
+
+BAD = {
+    "a text where numbers are due": (columns(age=["ancient"] * ROWS), 'column "age": holds text'),
+    "ids that are no whole numbers": (columns(id=numpy.arange(ROWS) + 0.5), 'column "id": holds ids of type'),
+    "an id twice": (columns(id=[7, *range(ROWS - 1)]), 'column "id", row 9: the id is the same as in row 1'),
+    "a missing id": (columns(id=[None, *range(1, ROWS)]), 'column "id", row 1: the id is missing'),
+    "a level that is none": (columns(smoker=["sometimes", *["no"] * (ROWS - 1)]), 'column "smoker", row 1: is not one'),
+    "a missing column": ({"id": range(ROWS), "age": [1.0] * ROWS}, 'column "smoker": is missing'),
+    "a column too many": ({**columns(), "salary": [1.0] * ROWS}, "ignore_extra=True"),
+    "a row too few": ({name: list(values)[1:] for name, values in columns().items()}, "fewer rows"),
+    "a row too many": ({name: [*list(values), list(values)[0]] for name, values in columns().items()}, "more rows"),
+}
+
+
+@pytest.mark.parametrize("kind", [pyarrow.table, pandas.DataFrame, polars.DataFrame])
+@pytest.mark.parametrize("case", BAD)
+def test_bad_tables_are_refused_and_cost_nothing(study, ledger, folder, kind, case):
+    table, words = BAD[case]
+    data = kind({name: list(values) for name, values in table.items()})
+    with pytest.raises(potluck.InputError) as raised:
+        release(study, data, ledger)
+    assert words in str(raised.value)
+    assert raised.value.exit_code == 3 and isinstance(raised.value, ValueError)
+    for private in ("sometimes", "ancient", "--"):
+        assert private not in str(raised.value)
+    assert_untouched(ledger, folder)
+
+
+def test_what_other_software_says_of_values_is_not_passed_on(study, ledger, folder):
+    mixed = pandas.DataFrame(people()[0]).astype({"age": object})
+    mixed.loc[3, "age"] = "secret-17"
+    with pytest.raises(potluck.InputError, match="could not be handed over as an Arrow table") as raised:
+        release(study, mixed, ledger)
+    assert "secret" not in str(raised.value)
+    assert raised.value.__cause__ is None and raised.value.__context__ is None
+
+    def batches():
+        yield pyarrow.table(people()[0]).to_batches()[0].slice(0, 100)
+        raise RuntimeError("row of secret-17")
+
+    broken = pyarrow.RecordBatchReader.from_batches(pyarrow.table(people()[0]).schema, batches())
+    with pytest.raises(potluck.InputError, match="stopped giving rows") as raised:
+        release(study, broken, ledger)
+    assert "secret" not in str(raised.value)
+    assert_untouched(ledger, folder)
+
+
+def test_wrong_calls_are_refused_and_cost_nothing(study, north, ledger, folder):
+    for change, kind, words in [
+        ({"data": 7}, TypeError, "Arrow PyCapsule interface"),
+        ({"data": "nowhere.csv"}, potluck.InputError, "cannot read nowhere.csv"),
+        ({"study": draft()}, potluck.InputError, "not sealed; seal it with .seal()"),
+        ({"party": "west"}, potluck.InputError, "its parties are north, south"),
+        ({"id": "age"}, potluck.InputError, "both the id and a column"),
+        ({"id": "person"}, potluck.InputError, "id=…"),
+        ({"table": "others"}, potluck.BudgetError, "no budget for table"),
+        ({"ledger": "nowhere.ledger"}, potluck.BudgetError, "make one with potluck.Ledger"),
+        ({"signing_key": "nowhere.key"}, potluck.InputError, "cannot read"),
+        ({"out": "no/such/folder.parquet"}, potluck.InputError, "folder does not exist"),
+        ({"out": "ledger.sqlite", "overwrite": True}, potluck.UsageError, "would be overwritten"),
+        ({"study": draft(epsilon=0.01).seal(), "accept_low_accuracy": False}, potluck.UsageError, "accept_low_accuracy=True"),
+        ({"confirm": lambda question: False}, potluck.UsageError, "not agreed"),
+        ({"threads": 0}, ValueError, "zero"),
+    ]:
+        given = {"study": study, "party": "north", "data": north, "ledger": ledger, "accept_low_accuracy": True, **change}
+        with pytest.raises(kind) as raised:
+            potluck.release(**given)
+        assert words in str(raised.value), change
+        assert "--" not in str(raised.value)
+        assert_untouched(ledger, folder)
+
+
+def test_a_budget_is_not_overspent(study, north, ledger):
+    release(study, north, ledger)
+    with pytest.raises(potluck.BudgetError, match="does not allow this release") as raised:
+        release(draft().seal(), north, ledger, out="second.parquet")
+    assert raised.value.exit_code == 4 and not Path("second.parquet").exists()
+    with pytest.raises(potluck.BudgetError, match="set once"):
+        ledger.init("people", 9.0, 1e-6)
+
+
+def test_files_are_not_replaced_unasked(study, north, ledger, folder):
+    Path("mine.parquet").write_text("mine")
+    with pytest.raises(potluck.InputError, match="overwrite=True"):
+        release(study, north, ledger, out="mine.parquet")
+    assert_untouched(ledger, folder)
+    release(study, north, ledger, out="mine.parquet", overwrite=True)
+
+
+def test_the_question_says_what_is_promised(study, north, ledger, monkeypatch):
+    asked = []
+    release(study, north, ledger, confirm=lambda question: not asked.append(question))
+    assert "charge 100.0% of the budget" in asked[0] and "joint guarantee" in asked[0]
+    monkeypatch.setattr("builtins.input", lambda _: pytest.fail("asked again for what was charged before"))
+    assert release(study, north, ledger, confirm=True).repeated
+
+
+def test_columns_that_the_study_does_not_name_can_be_left_alone(study, north, ledger):
+    wide = north.append_column("salary", pyarrow.array([1.0] * ROWS)).append_column("smoker2", north["smoker"])
+    release(study, wide, ledger, ignore_extra=True)
+
+
+LONG = 2_000_000
+"""Rows of a release that takes long enough to be interrupted."""
+
+
+@pytest.fixture(scope="module")
+def long():
+    rng = numpy.random.default_rng(5)
+    study = Study.new(
+        name="long",
+        rows=LONG,
+        epsilon=1.0,
+        delta=1e-7,
+        parties={"north": [Numeric("a", 0, 1), Numeric("b", 0, 1), Categorical("c", ["0", "1"])]},
+    ).seal()
+    columns = {"id": rng.permutation(LONG), "a": rng.random(LONG), "b": rng.random(LONG), "c": rng.integers(0, 2, LONG)}
+    return study, pyarrow.table(columns)
+
+
+def interrupt_in(first_pass):
+    """A report of progress that interrupts in this pass or a later one."""
+
+    def report(at, done, rows):
+        assert 0 <= done <= rows == LONG
+        if at >= first_pass:
+            raise KeyboardInterrupt
+
+    return report
+
+
+def test_an_interrupt_before_the_first_noise_costs_nothing(long, ledger, folder):
+    study, table = long
+    with pytest.raises(KeyboardInterrupt):
+        release(study, table, ledger, threads=1, progress=interrupt_in(1))
+    assert_untouched(ledger, folder)
+    assert not release(study, table, ledger).repeated
+
+
+def test_an_interrupt_between_stages_is_taken_up_at_no_further_charge(long, ledger, folder):
+    study, table = long
+    with pytest.raises(KeyboardInterrupt) as raised:
+        release(study, table, ledger, threads=1, progress=interrupt_in(2))
+    notes = getattr(raised.value, "__notes__", ["the charge stands"])
+    assert "the charge stands" in notes[0]
+    charged = spent(ledger)
+    assert charged > 0 and not list(folder.glob("*.release.parquet"))
+    first = release(study, table, ledger)
+    assert spent(ledger) == charged and not first.repeated
+    assert release(study, table, ledger, out="again.parquet").content_hash == first.content_hash
+
+
+def test_signals_are_handled_in_long_calls(long, ledger, folder):
+    study, table = long
+
+    def alarm(number, frame):
+        raise TimeoutError("time is up")
+
+    before = signal.signal(signal.SIGALRM, alarm)
+    signal.setitimer(signal.ITIMER_REAL, 0.02)
+    try:
+        with pytest.raises(TimeoutError, match="time is up"):
+            release(study, table, ledger, threads=1, progress=False)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert not list(folder.glob("*.release.parquet"))
+
+
+def test_other_threads_run_meanwhile(long, ledger):
+    study, table = long
+    turns, done = [], threading.Event()
+
+    def count():
+        while not done.wait(0.002):
+            turns.append(time.perf_counter())
+
+    counter = threading.Thread(target=count)
+    counter.start()
+    begin = time.perf_counter()
+    release(study, table, ledger)
+    end = time.perf_counter()
+    done.set()
+    counter.join()
+    assert sum(begin < turn < end for turn in turns) > 10
+
+
+def test_a_bar_is_shown_where_it_is_asked_for(long, ledger, capfd):
+    study, table = long
+    release(study, table, ledger, threads=1, progress=True)
+    out, shown = capfd.readouterr()
+    assert "pass" in shown and "rows" in shown and out == ""
+    release(study, table, ledger, out="again.parquet")
+    assert capfd.readouterr() == ("", ""), "nobody is there to see it"

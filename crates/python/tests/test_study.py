@@ -1,0 +1,100 @@
+"""Studies: built, read, sealed, planned."""
+
+from pathlib import Path
+
+import pytest
+from conftest import assert_untouched, command, draft
+
+import potluck
+from potluck import Categorical, Numeric, Study
+
+
+def test_a_study_built_in_code_is_the_one_that_is_read_back(folder):
+    built = draft()
+    built.save("draft.toml")
+    assert Study.load("draft.toml") == built
+    assert Study.parse(built.to_toml()) == built
+    assert not built.sealed and built.id is None
+    assert (built.name, built.rows, built.epsilon, built.delta) == ("blood pressure", 400, 2.0, 1e-6)
+    assert (built.method, built.id_kind, built.parties) == ("calibrated", "integer", ["north", "south"])
+    age, smoker = built.columns["north"]
+    assert age == Numeric("age", 18, 90, unit="years")
+    assert smoker == Categorical("smoker", ["no", "yes"], description="smokes daily")
+    assert repr(age) == 'Numeric("age", 18, 90, unit="years")'
+
+
+def test_sealing_draws_a_key_and_keeps_what_people_wrote():
+    text = "# ours\n" + draft().to_toml()
+    first, second = Study.parse(text).seal(), Study.parse(text).seal()
+    assert first.sealed and first.id != second.id, "each has a key of its own"
+    assert first.to_toml().startswith("# ours\n")
+    first.save("study.toml")
+    assert Study.load("study.toml") == first
+    assert command("study", "check", "study.toml", "--json")["id"] == first.id
+    with pytest.raises(potluck.InputError, match="sealed already"):
+        first.seal()
+
+
+def test_an_edited_study_is_refused():
+    text = draft().seal().to_toml().replace("hi = 90", "hi = 91")
+    with pytest.raises(potluck.IntegrityError, match="does not follow") as raised:
+        Study.parse(text)
+    assert raised.value.exit_code == 5
+
+
+@pytest.mark.parametrize("sealed", [False, True])
+def test_the_plan_is_that_of_the_command(sealed):
+    study = draft().seal() if sealed else draft()
+    study.save("study.toml")
+    assert study.plan() == command("plan", "study.toml", "--json")
+
+
+def test_mistakes_are_explained():
+    for change, words in [
+        ({"rows": 1}, "rows"),
+        ({"epsilon": -1.0}, "epsilon"),
+        ({"id": "name"}, "unknown variant"),
+        ({"parties": {}}, "party"),
+        ({"parties": {"north": [Numeric("age", 9, 3)]}}, '"age"'),
+        ({"parties": {"north": [Categorical("smoker", ["yes"])]}}, '"smoker"'),
+    ]:
+        given = {"name": "x", "rows": 100, "epsilon": 1.0, "delta": 1e-6, **change}
+        given.setdefault("parties", {"north": [Numeric("a", 0, 1), Numeric("b", 0, 1)]})
+        with pytest.raises(potluck.InputError, match=words):
+            Study.new(**given)
+    with pytest.raises(TypeError, match="Numeric or a Categorical"):
+        Study.new(name="x", rows=10, epsilon=1, delta=1e-6, parties={"north": ["age"]})
+    with pytest.raises(potluck.InputError, match="cannot read"):
+        Study.load("nowhere.toml")
+    Path("table.parquet").write_bytes(b"PAR1\xff\xfe")
+    with pytest.raises(potluck.InputError, match="not a potluck study: it is not text"):
+        Study.load("table.parquet")
+    with pytest.raises(potluck.InputError, match="Study.new"):
+        Study.parse("format = 1\n")
+
+
+def test_every_method_of_the_paper_can_be_built():
+    columns = {"north": [Numeric("a", 0, 1), Numeric("b", 0, 1)]}
+    common = {"name": "x", "rows": 1000, "epsilon": 0.5, "delta": 1e-6, "parties": columns}
+    dense = Study.new(**common, method="rmgm", mixing="bernoulli", k=50, clip_norm={"north": 1.2}).seal()
+    assert dense.plan()["k"] == 50
+    assert Study.new(**common, method="dgm", id="row").seal().plan()["k"] == 1000
+    assert Study.new(**common, preset="paper").method == "rmgm"
+
+
+def test_a_table_is_validated_without_being_released(study, north, ledger, folder):
+    study.validate("north", north)
+    draft().validate("north", north)
+    with pytest.raises(potluck.InputError, match='column "id", row 2: the id is the same as in row 1'):
+        study.validate("north", north.set_column(0, "id", [[1, 1, *range(2, 400)]]))
+    with pytest.raises(potluck.InputError, match="fewer rows"):
+        study.validate("north", north.slice(1))
+    assert_untouched(ledger, folder)
+
+
+def test_studies_show_themselves(study):
+    assert "not sealed" in repr(draft()) and study.id[:12] in repr(study)
+    html = study._repr_html_()
+    assert study.id[:16] in html and "smokes daily" in html and "potluck-card" in html
+    assert ":root" not in html, "a card leaves the page around it alone"
+    assert "not sealed yet" in draft()._repr_html_()
