@@ -189,8 +189,6 @@ def test_what_is_wrong_with_a_table_is_said_and_costs_nothing(way, study, ledger
     way.load(table)
     with pytest.raises(potluck.UsageError, match="not agreed"):
         way.release(study, ledger, confirm=lambda question: False)
-    with pytest.raises(potluck.UsageError, match="accept_low_accuracy=True"):
-        way.release(study, ledger, accept_low_accuracy=False)
     assert_untouched(ledger, folder)
     way.release(study, ledger)
     assert spent(ledger) > 0
@@ -230,7 +228,8 @@ def test_a_cancelled_query_costs_nothing(engines, study, ledger, folder):
     way = Way(engines, "psycopg", folder)
     way.load(people())
     engines["postgres"].connection.execute(
-        f"CREATE OR REPLACE VIEW clinic.slow AS SELECT * FROM {way.data}, LATERAL (SELECT pg_sleep(0.01)) AS nap"
+        f"""CREATE OR REPLACE VIEW clinic.slow AS SELECT id, flag, born, grade,
+        amount + CASE WHEN pg_sleep(0.01) IS NULL THEN 1 ELSE 0 END AS amount FROM {way.data}"""
     )
     way.data = "clinic.slow"
     with way.connect() as connection:
@@ -243,26 +242,49 @@ def test_a_cancelled_query_costs_nothing(engines, study, ledger, folder):
     assert_untouched(ledger, folder)
     spark = Way(engines, "spark", folder)
     spark.load(people())
-    from pyspark.sql import functions
+    asked, done = threading.Event(), threading.Event()
 
-    session = engines["spark"].session
-    slow = functions.expr("CAST(sha2(repeat(id, 2000000), 256) IS NULL AS DOUBLE) + amount")
-    spark.data = spark.data.withColumn("amount", slow)
-    context = session.sparkContext
-    stop = threading.Timer(4, context.cancelAllJobs)
-    stop.start()
-    with pytest.raises(potluck.RemoteError):
-        spark.release(study, ledger)
+    def cancel():
+        asked.wait()
+        while not done.wait(0.02):
+            engines["spark"].session.sparkContext.cancelAllJobs()
+
+    canceller = threading.Thread(target=cancel)
+    canceller.start()
+    try:
+        with pytest.raises(potluck.RemoteError) as raised:
+            spark.release(study, ledger, progress=lambda at, rows, all: asked.set())
+    finally:
+        asked.set()
+        done.set()
+        canceller.join()
+    assert "cancelled" in str(raised.value.__cause__)
     assert_untouched(ledger, folder)
 
 
-def test_budgets_are_looked_at_before_the_engine_works(way, study, folder):
-    ledger = potluck.Ledger("small.ledger")
-    ledger.init("people", 0.1, 1e-6)
-    way.load(people())
+def test_budget_and_plan_are_looked_at_before_the_engine_works(study, ledger, folder):
+    nobody = object()
+    more = {"dialect": "postgres", "accept_low_accuracy": True}
+    small = potluck.Ledger("small.ledger")
+    small.init("people", 0.1, 1e-6)
     with pytest.raises(potluck.BudgetError):
-        way.release(study, ledger)
-    assert_untouched(ledger, folder)
+        potluck.sql.release(study, "north", nobody, "people", ledger=small, **more)
+    assert_untouched(small, folder)
+    columns = {"north": [Numeric("amount", 0, 1)], "south": [Numeric("other", 0, 1)]}
+    futile = Study.new(name="futile", rows=100, epsilon=0.1, delta=1e-6, parties=columns).seal()
+    with pytest.raises(potluck.UsageError, match="accept_low_accuracy=True"):
+        potluck.sql.release(futile, "north", nobody, "people", ledger=ledger, dialect="postgres")
+    with pytest.raises(potluck.InputError, match="seal it with"):
+        potluck.sql.release(Study.parse(unsealed(study)), "north", nobody, "people", ledger=ledger, **more)
+    Path("north.release.parquet").write_text("somebody else's")
+    with pytest.raises(potluck.InputError, match="overwrite=True"):
+        potluck.sql.release(study, "north", nobody, "people", ledger=ledger, **more)
+    assert spent(ledger) == 0
+
+
+def unsealed(study):
+    """The text of a study without its seal."""
+    return study.to_toml().partition("[sealed]")[0]
 
 
 def test_dialects_and_names(engines, study, ledger, folder):

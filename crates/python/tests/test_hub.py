@@ -1,8 +1,10 @@
 """Datasets from a real hub, verified; what is wrong with a hub is said clearly."""
 
 import html
+import http.server
 import json
 import re
+import signal
 import socket
 import subprocess
 import sys
@@ -25,9 +27,8 @@ class World:
         self.hub = Hub(folder)
         self.url = self.hub.address
         self.study = demo.publish(self.hub)
-        other = potluck.Study.new(
-            name="waiting", rows=1000, epsilon=1, delta=1e-5, parties={"north": [potluck.Numeric("age", 0, 100)]}
-        ).seal()
+        columns = [potluck.Numeric("age", 0, 100), potluck.Numeric("height", 0, 250)]
+        other = potluck.Study.new(name="waiting", rows=1000, epsilon=1, delta=1e-5, parties={"north": columns}).seal()
         self.waiting, _ = self.hub.create(other.to_toml())
         self.demo = demo
 
@@ -96,8 +97,6 @@ def test_what_a_hub_refuses_or_fails_at_is_a_remote_error(world):
 
 def test_a_hub_that_lies_is_found_out(world):
     """A proxy that hands a study on, with one digit changed."""
-    import http.server
-
     class Proxy(http.server.BaseHTTPRequestHandler):
         def do_GET(self):
             with urllib.request.urlopen(world.url + self.path) as answer:
@@ -136,8 +135,6 @@ try:
 except KeyboardInterrupt:
     print("interrupted", len(beats), flush=True)
 """
-    import signal
-
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = f"http://127.0.0.1:{silent.getsockname()[1]}"
         process = subprocess.Popen([sys.executable, "-c", program, address], stdout=subprocess.PIPE, text=True)
@@ -166,4 +163,5 @@ def test_the_snippet_of_the_explorer_works_as_printed(world, folder):
     fitted = potluck.LinearRegression(learner="ols", level=0.9).fit(
         potluck.connect(world.url).study(world.study).dataset(), label="pressure", features=["age", "smoker"]
     )
-    assert json.loads(fitted.to_json())["estimates"] == model["estimates"]
+    ours = json.loads(fitted.to_json())
+    assert ours["coefficients"] == model["coefficients"] and ours["dataset"] == model["dataset"]
