@@ -13,6 +13,7 @@ import psycopg
 import pyarrow
 import pyarrow.parquet
 import pytest
+import scale
 from conftest import assert_untouched, command, spent
 from engines import quote, started
 
@@ -329,3 +330,9 @@ def test_no_row_of_spark_comes_to_the_driver(engines, study, ledger, folder, mon
     assert sizes[:4] == [1, 4, 4, 4] and sizes[4] <= rows + 3 < ROWS
     assert not any("Python" in plan for plan in plans)
     assert not [view for view in engines["spark"].session.catalog.listTables() if "potluck" in view.name]
+
+
+def test_the_table_of_growth_can_be_made(engines, folder):
+    """docs/SCALE.md, in small."""
+    printed = scale.table(scale.measure(engines, [2000, 4000], folder), cores=2)
+    assert len(printed.splitlines()) == 2 + 4 + 1 and "1e+10 rows" in printed

@@ -14,10 +14,8 @@ from potluck._staged import Path, Rows, in_engine
 
 __all__ = ["release"]
 
-Dialect = Literal["postgres", "duckdb", "spark"]
-
 # By the package that a connection comes from.
-_DIALECTS: dict[str, Dialect] = {
+_DIALECTS: dict[str, str] = {
     "psycopg": "postgres",
     "psycopg2": "postgres",
     "pg8000": "postgres",
@@ -26,14 +24,14 @@ _DIALECTS: dict[str, Dialect] = {
     "pyspark": "spark",
 }
 # By the name that an ADBC driver gives its database.
-_VENDORS: dict[str, Dialect] = {"postgresql": "postgres", "duckdb": "duckdb"}
+_VENDORS: dict[str, str] = {"postgresql": "postgres", "duckdb": "duckdb"}
 
 
 def _package(connection: object) -> str:
     return type(connection).__module__.partition(".")[0]
 
 
-def _dialect(connection: Any) -> Dialect:
+def _dialect(connection: Any) -> str:
     """The SQL that a connection speaks."""
     found = _DIALECTS.get(_package(connection))
     if found is None and hasattr(connection, "adbc_get_info"):
@@ -89,7 +87,7 @@ def release(
     connection: Any,
     table: str,
     *,
-    dialect: Dialect | None = None,
+    dialect: Literal["postgres", "duckdb", "spark"] | None = None,
     id: str | None = None,
     ledger: Path | None = None,
     budget: str | None = None,

@@ -1,0 +1,126 @@
+"""How long a release takes as its table grows: the built-in reader, PostgreSQL, DuckDB and Spark on the same table, on this
+machine. Prints the table of docs/SCALE.md. Needs the Python package:
+
+    target/venv-package/bin/python tests/python/scale.py 1000000 3000000 10000000
+"""
+
+import os
+import pathlib
+import sys
+import tempfile
+import time
+
+import numpy
+import potluck
+import pyarrow
+import pyarrow.parquet
+from engines import started
+from potluck import Numeric, Study
+
+COLUMNS = 10
+# Tables of this size and larger are what Spark is for.
+LARGE = [10**9, 10**10]
+# Cores of a cluster that the estimate is made for.
+CLUSTER = 256
+
+
+def study_of(rows):
+    """Ten numeric columns at one party, and one more column elsewhere."""
+    parties = {"north": [Numeric(f"c{i}", -3, 3) for i in range(COLUMNS)], "south": [Numeric("other", 0, 1)]}
+    return Study.new(name="scale", rows=rows, epsilon=1, delta=1e-9, parties=parties).seal()
+
+
+def write_people(rows, path):
+    """A table with ids and ten columns, in row groups of a million."""
+    random = numpy.random.default_rng(11)
+    schema = pyarrow.schema([("id", pyarrow.int64()), *[(f"c{i}", pyarrow.float64()) for i in range(COLUMNS)]])
+    with pyarrow.parquet.ParquetWriter(path, schema) as writer:
+        for start in range(0, rows, 1_000_000):
+            ids = numpy.arange(start, min(start + 1_000_000, rows))
+            columns = {f"c{i}": random.normal(size=len(ids)).round(3) for i in range(COLUMNS)}
+            writer.write_table(pyarrow.table({"id": ids, **columns}, schema=schema))
+
+
+def releases(engines, path, rows):
+    """By name, what releases the table."""
+    study = study_of(rows)
+    name = f"people {rows}"
+    table = pyarrow.parquet.read_table(path)
+    places = {dialect: engines[dialect].load(table, name, path) for dialect in ["postgres", "duckdb"]}
+    del table
+    frame = engines["spark"].session.read.parquet(str(path))
+
+    def given(folder):
+        ledger = potluck.Ledger(os.path.join(folder, "ledger"))
+        ledger.init("people", 1, 1e-9)
+        out = os.path.join(folder, "north.release.parquet")
+        return {"ledger": ledger, "out": out, "accept_low_accuracy": True, "progress": False}
+
+    def from_database(dialect):
+        connection = engines[dialect].connection
+        return lambda folder: potluck.sql.release(study, "north", connection, places[dialect], **given(folder))
+
+    return {
+        "built-in reader, Parquet": lambda folder: potluck.release(study, "north", path, **given(folder)),
+        "DuckDB, table in memory": from_database("duckdb"),
+        "PostgreSQL, table on disk": from_database("postgres"),
+        "Spark, two executors, Parquet": lambda folder: potluck.spark.release(study, "north", frame, **given(folder)),
+    }
+
+
+def measure(engines, sizes, folder):
+    """Seconds of a whole release, by engine and rows."""
+    seconds = {}
+    for rows in sizes:
+        path = pathlib.Path(folder) / f"people-{rows}.parquet"
+        write_people(rows, path)
+        for name, release in releases(engines, path, rows).items():
+            with tempfile.TemporaryDirectory(dir=folder) as place:
+                start = time.monotonic()
+                release(place)
+                seconds.setdefault(name, {})[rows] = time.monotonic() - start
+            print(f"{rows} rows, {name}: {seconds[name][rows]:.1f} s", file=sys.stderr)
+        path.unlink()
+    return seconds
+
+
+def growth(times):
+    """Seconds at the start and seconds a row, from the smallest and the largest table."""
+    (few, short), (many, long) = min(times.items()), max(times.items())
+    a_row = max(long - short, 0.0) / (many - few)
+    return max(short - a_row * few, 0.0), a_row
+
+
+def span(seconds):
+    for unit, size in [("days", 86400), ("hours", 3600), ("minutes", 60)]:
+        if seconds >= 2 * size:
+            return f"{seconds / size:.1f} {unit}"
+    return f"{seconds:.1f} s"
+
+
+def table(seconds, cores):
+    """What docs/SCALE.md shows."""
+    sizes = sorted(next(iter(seconds.values())))
+    heads = [*[f"{rows:,} rows" for rows in sizes], "ns a row", *[f"{rows:.0e} rows, estimated" for rows in LARGE]]
+    lines = [f"| whole release, {cores} cores | " + " | ".join(heads) + " |", "|---" * (1 + len(heads)) + "|"]
+    for name, times in seconds.items():
+        start, a_row = growth(times)
+        cells = [*[f"{times[rows]:.1f} s" for rows in sizes], f"{1e9 * a_row:.0f}"]
+        cells += [span(start + a_row * rows) for rows in LARGE]
+        lines.append(f"| {name} | " + " | ".join(cells) + " |")
+    start, a_row = growth(seconds["Spark, two executors, Parquet"])
+    far = [span(start + a_row * rows * cores / CLUSTER) for rows in LARGE]
+    lines.append(f"| Spark on {CLUSTER} such cores, estimated | " + " | ".join(["", *[""] * len(sizes), *far]) + " |")
+    return "\n".join(lines)
+
+
+def main():
+    sizes = sorted({int(rows) for rows in sys.argv[1:]} or {1_000_000, 3_000_000, 10_000_000})
+    if len(sizes) < 2:
+        sys.exit("give at least two numbers of rows: growth is what is measured")
+    with tempfile.TemporaryDirectory() as folder, started(pathlib.Path(folder)) as engines:
+        print(table(measure(engines, sizes, folder), os.cpu_count()))
+
+
+if __name__ == "__main__":
+    main()
