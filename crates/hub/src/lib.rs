@@ -11,6 +11,7 @@
 mod api;
 mod app;
 pub mod config;
+mod connections;
 mod error;
 mod fits;
 mod limits;

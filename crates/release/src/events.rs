@@ -237,8 +237,8 @@ impl EventLog {
             Change::Created { .. } => return Err("the study was created before".to_owned()),
             Change::Invited { party } => {
                 self.check_member(party)?;
-                if self.keys.contains_key(party) {
-                    return Err(format!("{party} was invited after it had accepted"));
+                if self.releases.contains_key(party) {
+                    return Err(format!("{party} was invited after it had released"));
                 }
             }
             Change::Accepted { acceptance } => {
@@ -737,7 +737,10 @@ mod tests {
             (vec![invited("north")], "begins with"),
             (vec![new.clone(), new.clone()], "created before"),
             (vec![new.clone(), invited("west")], "no party"),
-            (vec![new.clone(), accepted("north", 1), invited("north")], "invited after"),
+            (
+                vec![new.clone(), accepted("north", 1), released("north", '1'), invited("north")],
+                "invited after",
+            ),
             (vec![new.clone(), accepted("north", 1), accepted("north", 1)], "accepted twice"),
             (vec![new.clone(), accepted("north", 1), accepted("north", 2)], "accepted twice"),
             (vec![new.clone(), released("north", '1')], "without having accepted"),

@@ -374,6 +374,13 @@ impl Release {
         })?;
         let (_, record): (Study, ReleaseRecord) = split_manifest(&mut manifest, path)?;
         let signer = record.verify(study, &columns, path)?;
+        // Another version of potluck may word it otherwise, and so may somebody who claims to be one.
+        if record.statement != statement::of_release(study, party)? {
+            return Err(Error::tampered(
+                path,
+                "its privacy statement is not the one that this version of potluck makes; release with the same version",
+            ));
+        }
         Ok(Self { study: study.clone(), record, columns, signer })
     }
 

@@ -182,6 +182,9 @@ pub(crate) struct HubServe {
     /// Seconds after which a client that sends nothing is let go [default: 15]
     #[arg(long, value_name = "SECONDS", env = "POTLUCK_HUB_CLIENT_TIMEOUT")]
     pub(crate) client_timeout: Option<NonZero<u32>>,
+    /// Connections at the same time, half of them at most from one client [default: 800]
+    #[arg(long, value_name = "N", env = "POTLUCK_HUB_CONNECTIONS")]
+    pub(crate) connections: Option<NonZero<u32>>,
 }
 
 #[derive(Subcommand)]

@@ -88,7 +88,7 @@ pub(super) async fn submit(
         }
         _ => {
             let (text, base) = (form.clone(), base.clone());
-            let planned = app.blocking(move |_| plan(&text, base.as_deref())).await;
+            let planned = app.compute(move |_| plan(&text, base.as_deref())).await?;
             // A live plan lists what is missing; whoever presses the button sees it at the fields.
             let told = action == Action::Plan && fields.get("live").is_none();
             let advice = match planned {
