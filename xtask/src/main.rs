@@ -145,7 +145,8 @@ fn chromium() -> Result<(), String> {
         return Ok(());
     }
     const INSTALL: [&str; 4] = ["install", "--yes", "--no-install-recommends", "chromium"];
-    let is_root = Command::new("id").arg("-u").output().is_ok_and(|output| output.stdout.trim_ascii() == b"0");
+    let is_root =
+        Command::new("id").arg("-u").output().is_ok_and(|output| output.stdout.trim_ascii() == b"0");
     if !is_root {
         return Err(format!("the browser tests need Chromium: run `sudo apt-get {}`", INSTALL.join(" ")));
     }
