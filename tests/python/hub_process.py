@@ -30,6 +30,16 @@ def private_key(path):
     return ed25519.Ed25519PrivateKey.from_private_bytes(seed)
 
 
+def acceptance(study, party, key):
+    """A party's signed word that it accepts the study, as docs/FORMAT.md says."""
+    private = private_key(key)
+    public = private.public_key().public_bytes(serialization.Encoding.Raw, serialization.PublicFormat.Raw).hex()
+    said = {"key": public, "party": party, "study_id": study}
+    # Keys are sorted and values are plain ASCII, so this is the canonical form.
+    canonical = json.dumps(said, sort_keys=True, separators=(",", ":")).encode()
+    return {**said, "signature": private.sign(b"potluck acceptance\0" + hashlib.sha256(canonical).digest()).hex()}
+
+
 class Hub:
     """A hub on a free port, with one coordinator."""
 
@@ -80,14 +90,8 @@ class Hub:
         return created["id"], {one["party"]: one["token"] for one in created["invitations"]}
 
     def accept(self, study, party, token, key):
-        """Accepts in the name of a party, as docs/HUB.md says."""
-        private = private_key(key)
-        public = private.public_key().public_bytes(serialization.Encoding.Raw, serialization.PublicFormat.Raw).hex()
-        said = {"key": public, "party": party, "study_id": study}
-        # Keys are sorted and values are plain ASCII, so this is the canonical form.
-        canonical = json.dumps(said, sort_keys=True, separators=(",", ":")).encode()
-        signature = private.sign(b"potluck acceptance\0" + hashlib.sha256(canonical).digest()).hex()
-        self.call("POST", f"/studies/{study}/parties/{party}/acceptance", {**said, "signature": signature}, token)
+        """Accepts in the name of a party."""
+        self.call("POST", f"/studies/{study}/parties/{party}/acceptance", acceptance(study, party, key), token)
 
     def upload(self, study, party, token, path):
         """Uploads a release."""

@@ -1,11 +1,16 @@
 //! Raw arguments, as people type them.
 
-use std::net::{IpAddr, SocketAddr};
+pub(crate) mod hub;
+pub(crate) mod party;
+
 use std::num::NonZero;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use potluck_release::model::Learner;
+
+use hub::HubCommand;
+use party::PartyCommand;
 
 /// Publish differentially private, randomly mixed columns; join them; fit linear regressions.
 ///
@@ -26,7 +31,7 @@ Examples:
   potluck join study.toml *.release.parquet --out public.parquet
   potluck fit public.parquet --label pressure --report report.html
 
-Exit codes: 0 done; 2 wrong usage; 3 bad input; 4 budget refused; 5 integrity or signature failure."
+Exit codes: 0 done; 2 wrong usage; 3 bad input; 4 budget refused; 5 integrity or signature failure; 6 remote failure."
 )]
 pub(crate) struct Arguments {
     #[command(flatten)]
@@ -76,16 +81,19 @@ pub(crate) enum Command {
     Fit(Fit),
     /// Predict with a model; CSV on stdout
     Predict(Predict),
-    /// Describe a study, release, public dataset or model
+    /// Describe a study, release, public dataset, model or event log
     Inspect(Inspect),
     /// Check hashes, signatures and consistency of published files
     Verify(Verify),
     /// Set and show privacy budgets
     #[command(subcommand)]
     Ledger(LedgerCommand),
-    /// Run a hub, where parties in different organisations meet
+    /// Run a hub, where parties in different organisations meet; create studies there, get public datasets
     #[command(subcommand)]
     Hub(HubCommand),
+    /// Take part in a study at a hub: accept it, release, see how far it is
+    #[command(subcommand)]
+    Party(PartyCommand),
     /// Print a completion script for a shell
     #[command(
         after_help = "Example:\n  potluck completions bash > ~/.local/share/bash-completion/completions/potluck"
@@ -425,22 +433,30 @@ pub(crate) struct Predict {
 #[derive(Args)]
 #[command(after_help = "Example:\n  potluck inspect public.parquet")]
 pub(crate) struct Inspect {
-    /// A study, release, public dataset or model
+    /// A study, release, public dataset, model or event log
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
 }
 
 #[derive(Args)]
-#[command(
-    after_help = "Example:\n  potluck verify public.parquet --key north=north.key.pub --key south=south.key.pub"
-)]
+#[command(after_help = "\
+Examples:
+  potluck verify public.parquet --key north=north.key.pub --key south=south.key.pub
+  potluck verify events.jsonl public.parquet --head HASH
+
+With an event log (from `potluck hub get --events`) the other files are checked against it: the
+same study, signed with the keys that the parties registered, and published as they are. --head is
+the hash of an event that you saw earlier: the log must go on from there.")]
 pub(crate) struct Verify {
-    /// Studies, releases or public datasets
+    /// Studies, releases, public datasets, and at most one event log
     #[arg(value_name = "FILE", required = true)]
     pub(crate) files: Vec<PathBuf>,
     /// The public key a party's release must be signed with
     #[arg(long = "key", value_name = "PARTY=FILE")]
     pub(crate) keys: Vec<String>,
+    /// An event that the log must hold, by its hash
+    #[arg(long, value_name = "HASH")]
+    pub(crate) head: Option<String>,
 }
 
 #[derive(Subcommand)]
@@ -475,91 +491,5 @@ Everything ever released from the table stays within this (ε, δ). Name the tab
     Export {
         #[command(flatten)]
         ledger: LedgerArguments,
-    },
-}
-
-#[derive(Subcommand)]
-pub(crate) enum HubCommand {
-    /// Serve studies, releases and public datasets: an API for programs and pages for people
-    #[command(after_help = "\
-Examples:
-  potluck hub serve --data hub                       try it on this machine, at http://127.0.0.1:8080
-  potluck hub serve --data /var/lib/potluck --listen 0.0.0.0:443 --tls-cert cert.pem --tls-key key.pem
-  potluck hub serve --config hub.toml                settings from a file; flags and environment go before it
-
-It stops when it gets SIGTERM or Ctrl-C, after requests that are under way. docs/HUB.md says how to run it for real.")]
-    Serve(HubServe),
-    /// Let somebody create studies
-    #[command(subcommand)]
-    Coordinator(CoordinatorCommand),
-    /// Copy everything that a hub holds to another folder, while it runs or not
-    #[command(
-        after_help = "Example:\n  potluck hub backup --data /var/lib/potluck --out /backup/potluck-today"
-    )]
-    Backup {
-        #[command(flatten)]
-        data: HubData,
-        /// The new folder
-        #[arg(long, value_name = "DIR")]
-        out: PathBuf,
-    },
-}
-
-#[derive(Args)]
-pub(crate) struct HubData {
-    /// The folder that holds everything
-    #[arg(long, value_name = "DIR", env = "POTLUCK_HUB_DATA")]
-    pub(crate) data: PathBuf,
-}
-
-#[derive(Args)]
-pub(crate) struct HubServe {
-    /// A file with settings, in TOML; names are those of the options
-    #[arg(long, value_name = "FILE", env = "POTLUCK_HUB_CONFIG")]
-    pub(crate) config: Option<PathBuf>,
-    /// The folder that holds everything; made if it does not exist
-    #[arg(long, value_name = "DIR", env = "POTLUCK_HUB_DATA")]
-    pub(crate) data: Option<PathBuf>,
-    /// Address and port to listen on [default: 127.0.0.1:8080]
-    #[arg(long, value_name = "ADDRESS:PORT", env = "POTLUCK_HUB_LISTEN")]
-    pub(crate) listen: Option<SocketAddr>,
-    /// Certificate chain, in PEM form
-    #[arg(long, value_name = "FILE", env = "POTLUCK_HUB_TLS_CERT")]
-    pub(crate) tls_cert: Option<PathBuf>,
-    /// Private key of the certificate, in PEM form
-    #[arg(long, value_name = "FILE", env = "POTLUCK_HUB_TLS_KEY")]
-    pub(crate) tls_key: Option<PathBuf>,
-    /// Serve plain HTTP beyond this machine: only behind a proxy that does TLS
-    #[arg(long, env = "POTLUCK_HUB_ALLOW_PLAIN_HTTP", num_args = 0..=1, default_missing_value = "true")]
-    pub(crate) allow_plain_http: Option<bool>,
-    /// The address that people use, if it is not that of the request, as behind a proxy
-    #[arg(long, value_name = "URL", env = "POTLUCK_HUB_PUBLIC_URL")]
-    pub(crate) public_url: Option<String>,
-    /// The name that pages show [default: potluck hub]
-    #[arg(long, env = "POTLUCK_HUB_NAME")]
-    pub(crate) name: Option<String>,
-    /// Requests that a client may make in a minute; 0 for no limit [default: 600]
-    #[arg(long, value_name = "N", env = "POTLUCK_HUB_REQUESTS_PER_MINUTE")]
-    pub(crate) requests_per_minute: Option<u32>,
-    /// A proxy in front of the hub, whose X-Forwarded-For is believed
-    #[arg(long, value_name = "ADDRESS", env = "POTLUCK_HUB_TRUSTED_PROXY")]
-    pub(crate) trusted_proxy: Option<IpAddr>,
-    /// Seconds after which a client that sends nothing is let go [default: 15]
-    #[arg(long, value_name = "SECONDS", env = "POTLUCK_HUB_CLIENT_TIMEOUT")]
-    pub(crate) client_timeout: Option<NonZero<u32>>,
-}
-
-#[derive(Subcommand)]
-pub(crate) enum CoordinatorCommand {
-    /// Add a coordinator and print the token to create studies with; it is shown once
-    #[command(after_help = "Example:\n  potluck hub coordinator add ada --data /var/lib/potluck > ada.token")]
-    Add {
-        /// The coordinator's name
-        name: String,
-        #[command(flatten)]
-        data: HubData,
-        /// Give a coordinator who is there already a new token; the old one is void
-        #[arg(long)]
-        replace: bool,
     },
 }

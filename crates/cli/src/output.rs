@@ -11,6 +11,7 @@ use serde_json::json;
 
 use crate::exit::WrongUsage;
 
+#[derive(Clone)]
 pub(crate) struct Printer {
     json: bool,
 }
@@ -79,14 +80,20 @@ impl Printer {
 
     /// A progress bar over so many rows; shown on a terminal only.
     pub(crate) fn progress(&self, what: &str, rows: u64) -> Progress {
-        let bar = ProgressBar::new(rows);
+        self.bar(what, rows, "{msg:24} {wide_bar} {human_pos}/{human_len} rows, {eta} left")
+    }
+
+    /// A progress bar over bytes that travel, as many as turns out; shown on a terminal only.
+    pub(crate) fn transfer(&self, what: &str) -> Progress {
+        self.bar(what, 0, "{msg:24} {wide_bar} {decimal_bytes}/{decimal_total_bytes}, {eta} left")
+    }
+
+    fn bar(&self, what: &str, length: u64, template: &str) -> Progress {
+        let bar = ProgressBar::new(length);
         if self.json {
             bar.set_draw_target(ProgressDrawTarget::hidden());
         }
-        let style =
-            ProgressStyle::with_template("{msg:24} {wide_bar} {human_pos}/{human_len} rows, {eta} left")
-                .expect("the template is valid");
-        bar.set_style(style);
+        bar.set_style(ProgressStyle::with_template(template).expect("the template is valid"));
         bar.set_message(what.to_owned());
         bar.enable_steady_tick(Duration::from_millis(200));
         Progress(bar)
@@ -98,6 +105,14 @@ pub(crate) struct Progress(ProgressBar);
 
 impl Progress {
     pub(crate) fn set(&self, done: u64) {
+        self.0.set_position(done);
+    }
+
+    /// So many bytes of so many are across.
+    pub(crate) fn transferred(&self, done: u64, total: Option<u64>) {
+        if let Some(total) = total {
+            self.0.set_length(total);
+        }
         self.0.set_position(done);
     }
 }

@@ -101,6 +101,7 @@ fn documents_name_files_and_tests_that_exist() {
         "docs/ARCHITECTURE.md",
         "docs/FORMAT.md",
         "docs/TUTORIAL.md",
+        "docs/HUB.md",
     ] {
         let text = fs::read_to_string(root().join(document)).unwrap();
         for word in text.split(|c: char| c.is_whitespace() || "`(),;:|".contains(c)) {

@@ -147,6 +147,11 @@ fn a_latecomer_adds_columns_and_the_joint_guarantee_grows() {
     for member in latecomers.iter().chain(&members) {
         assert_eq!(member.accept(&hub).status, 201, "{}", member.name);
     }
+    assert_eq!(
+        details(&latecomers[0].study)["accepted"],
+        3,
+        "those of the base are counted, and nothing old is remembered"
+    );
     let foreign = format!("/api/v1/studies/{}/parties/north/acceptance", latecomers[0].study.id());
     hub.post(&foreign, &members[0].token, &json!({})).refusal(401);
     for member in latecomers.iter().chain(&members) {
@@ -194,6 +199,10 @@ fn downloads_have_tags_and_ranges() {
     assert_eq!((part.status, part.body.as_slice()), (206, &whole.body[10..20]));
     assert_eq!(part.header("content-range"), format!("bytes 10-19/{}", whole.body.len()));
     assert_eq!(hub.get_with(&path, &[("range", "bytes=10-"), ("if-range", "\"old\"")]).body, whole.body);
+    for file in [path.clone(), format!("/api/v1/studies/{}/events.jsonl", members[0].study.id())] {
+        let answer = hub.get_with(&file, &[("accept-encoding", "gzip")]);
+        assert_eq!(answer.header("content-encoding"), "", "a tag is of exact bytes: {file}");
+    }
     let outside = hub.get_with(&path, &[("range", "bytes=99999999-")]);
     outside.refusal(416);
     assert_eq!(outside.header("content-range"), format!("bytes */{}", whole.body.len()));

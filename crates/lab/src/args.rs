@@ -22,6 +22,7 @@ Examples:
   cargo run --release -p potluck-lab -- robustness --data-dir tables --rows 20000
   cargo run --release -p potluck-lab -- bias --sizes 10000,1000000
   cargo run --release -p potluck-lab -- speed --json results/speed.json
+  cargo run --release -p potluck-lab -- load --json results/load.json
 
 An interrupted run goes on where it stopped: results are kept in target/lab until the program changes."
 )]
@@ -94,6 +95,14 @@ pub(crate) enum Experiment {
     Speed(Speed),
     /// Time and peak memory of whole jobs against n
     Growth(Growth),
+    /// A hub under many readers and uploaders at once
+    Load(Load),
+    /// A hub in this process, for `load`
+    #[command(hide = true)]
+    HubServer {
+        /// Its data folder
+        data: PathBuf,
+    },
     /// One job in this process, for `speed` and `growth`
     #[command(hide = true)]
     Job(OneJob),
@@ -242,6 +251,24 @@ pub(crate) struct Growth {
     /// Delete the tables afterwards
     #[arg(long)]
     pub(crate) clean: bool,
+}
+
+#[derive(Args)]
+#[command(after_help = "\
+Example:
+  potluck-lab load --json results/load.json
+
+The hub runs in a process of its own on this machine, and shares its cores with those who ask.")]
+pub(crate) struct Load {
+    /// How long everybody goes on asking [default: 60; 3 with --quick]
+    #[arg(long)]
+    pub(crate) seconds: Option<u64>,
+    /// Readers at the same time [default: 200; 20 with --quick]
+    #[arg(long, value_name = "N")]
+    pub(crate) readers: Option<usize>,
+    /// Parties at the same time that create studies, accept and upload [default: 20; 4 with --quick]
+    #[arg(long, value_name = "N")]
+    pub(crate) uploaders: Option<usize>,
 }
 
 /// What a party does with a table from start to end.

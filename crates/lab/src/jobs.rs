@@ -132,8 +132,13 @@ fn calibrated(survey: &Survey, folder: &Path, threads: NonZero<usize>) -> Result
 
 /// Peak resident memory of this process, as Linux counts it.
 fn peak_bytes() -> Result<u64> {
-    let status = fs::read_to_string("/proc/self/status").context("peak memory is measured on Linux only")?;
+    peak_bytes_of("/proc/self/status")
+}
+
+/// Peak resident memory of the process with this status file.
+pub(crate) fn peak_bytes_of(status: &str) -> Result<u64> {
+    let status = fs::read_to_string(status).context("peak memory is measured on Linux only")?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
     let kib = line.and_then(|line| line.trim().trim_end_matches("kB").trim().parse::<u64>().ok());
-    Ok(kib.context("/proc/self/status has no VmHWM")? * 1024)
+    Ok(kib.context("the status of a process has no VmHWM")? * 1024)
 }

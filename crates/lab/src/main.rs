@@ -8,6 +8,7 @@ mod dataset;
 mod experiments;
 mod figure;
 mod holdings;
+mod hub_server;
 mod inferred;
 mod jobs;
 mod machine;
@@ -41,6 +42,8 @@ fn main() -> Result<()> {
         Experiment::Planning(arguments) => experiments::planning::run(arguments, common),
         Experiment::Speed(arguments) => experiments::speed::run(arguments, common),
         Experiment::Growth(arguments) => experiments::growth::run(arguments, common),
+        Experiment::Load(arguments) => experiments::load::run(arguments, common),
+        Experiment::HubServer { data } => hub_server::serve(data),
         Experiment::Job(job) => jobs::run(job, common),
     }
 }

@@ -145,6 +145,11 @@ impl PublicDataset {
         names.zip(self.signers.iter().map(Option::as_ref))
     }
 
+    /// The parties whose releases are in it, each with the content hash of its release.
+    pub fn release_hashes(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.record.releases.iter().map(|release| (release.party.as_str(), release.content_hash()))
+    }
+
     /// The noised sums of the stages before the mixed rows, of each party that is in it.
     pub fn earlier_sums(&self) -> impl Iterator<Item = (&str, Vec<Vec<i64>>)> {
         self.record.releases.iter().map(|release| {

@@ -14,8 +14,8 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use crate::signing::{PublicKey, Signature, SigningKey};
-use crate::study::Study;
-use crate::{Error, FORMAT, canonical};
+use crate::study::{Party, Study};
+use crate::{Error, FORMAT, PublicDataset, Release, canonical};
 
 /// What stands where the first event has no predecessor.
 const NO_PREDECESSOR: &str = "0000000000000000000000000000000000000000000000000000000000000000";
@@ -166,6 +166,8 @@ impl Event {
 pub struct LoggedFile {
     /// SHA-256 of the file.
     pub sha256: String,
+    /// Length of the file in bytes.
+    pub size: u64,
     /// SHA-256 over its logical content.
     pub content_hash: String,
 }
@@ -228,63 +230,82 @@ impl EventLog {
         })
     }
 
-    /// Appends an event if it may follow; otherwise says why not.
+    /// Appends an event if it may follow; otherwise says why not, and the log stays as it is.
     pub fn append(&mut self, event: Event) -> Result<(), String> {
         check_place(self.events.last(), &event)?;
         match &event.change {
             Change::Created { .. } => return Err("the study was created before".to_owned()),
             Change::Invited { party } => {
-                self.check_party(party)?;
+                self.check_member(party)?;
                 if self.keys.contains_key(party) {
-                    return Err(format!("{party} accepted before it was invited again"));
+                    return Err(format!("{party} was invited after it had accepted"));
                 }
             }
-            Change::Accepted { acceptance } => self.accept(acceptance)?,
-            Change::Released { party, sha256, content_hash, .. } => {
+            Change::Accepted { acceptance } => {
+                let key = self.check_acceptance(acceptance)?;
+                self.keys.insert(acceptance.party.clone(), key);
+            }
+            Change::Released { party, sha256, size, content_hash } => {
+                self.check_member(party)?;
                 if !self.keys.contains_key(party) {
                     return Err(format!("{party} released without having accepted"));
                 }
-                let file = LoggedFile { sha256: sha256.clone(), content_hash: content_hash.clone() };
-                if self.releases.insert(party.clone(), file).is_some() {
+                if self.releases.contains_key(party) {
                     return Err(format!("{party} released twice"));
                 }
+                self.releases.insert(party.clone(), logged(sha256, *size, content_hash)?);
             }
-            Change::Published { parties, sha256, content_hash, .. } => {
+            Change::Published { parties, sha256, size, content_hash } => {
                 self.check_published(parties)?;
-                self.datasets.push(LoggedFile { sha256: sha256.clone(), content_hash: content_hash.clone() });
+                self.datasets.push(logged(sha256, *size, content_hash)?);
             }
-            Change::Extended { .. } => {}
+            Change::Extended { study_id } => check_hash(study_id)?,
         }
         self.events.push(event);
         Ok(())
     }
 
-    fn check_party(&self, party: &str) -> Result<(), String> {
-        match self.study.definition().party(party) {
-            Ok(_) => Ok(()),
-            Err(_) => Err(format!("the study has no party {party:?}")),
+    /// Those who are invited to this study, accept it and release under it, in the study's order.
+    fn members(&self) -> impl Iterator<Item = &str> {
+        self.study.own_parties().iter().map(Party::name)
+    }
+
+    fn check_member(&self, party: &str) -> Result<(), String> {
+        if self.members().any(|member| member == party) {
+            Ok(())
+        } else {
+            Err(format!("the study has no party {party:?}"))
         }
     }
 
-    fn accept(&mut self, acceptance: &Acceptance) -> Result<(), String> {
-        self.check_party(&acceptance.party)?;
-        if acceptance.study_id != self.study.id() {
+    /// The key that an acceptance registers, if it may.
+    fn check_acceptance(&self, acceptance: &Acceptance) -> Result<PublicKey, String> {
+        let Acceptance { study_id, party, .. } = acceptance;
+        self.check_member(party)?;
+        if study_id != self.study.id() {
             return Err("another study was accepted".to_owned());
         }
-        let key = acceptance.verify().ok_or("the signature of an acceptance is not valid")?;
-        match self.keys.insert(acceptance.party.clone(), key) {
-            None => Ok(()),
-            Some(_) => Err(format!("{} accepted twice", acceptance.party)),
+        if self.keys.contains_key(party) {
+            return Err(format!("{party} accepted twice"));
         }
+        acceptance.verify().ok_or_else(|| "the signature of an acceptance is not valid".to_owned())
     }
 
+    /// A public dataset holds releases that are there, in the study's order; all of them unless it may appear early.
     fn check_published(&self, parties: &[String]) -> Result<(), String> {
+        let mut known = self.study.definition().parties().iter().map(Party::name);
         for party in parties {
-            self.check_party(party)?;
+            if !known.any(|known| known == party) {
+                return Err(format!("{party:?} is no party of the study, or not in its place"));
+            }
+            if self.members().any(|member| member == party) && !self.releases.contains_key(party) {
+                return Err(format!("a public dataset holds a release of {party}, which had not released"));
+            }
         }
-        let own: Vec<&str> =
-            self.study.definition().parties().iter().map(crate::study::Party::name).collect();
-        if !self.early && own.len() != parties.len() {
+        if parties.is_empty() {
+            return Err("a public dataset holds no release".to_owned());
+        }
+        if !self.early && self.study.definition().parties().len() != parties.len() {
             return Err("a public dataset appeared before every party had released".to_owned());
         }
         Ok(())
@@ -329,12 +350,100 @@ impl EventLog {
     pub fn datasets(&self) -> &[LoggedFile] {
         &self.datasets
     }
+
+    /// Whether a release, whose file has this SHA-256, is the one that its party published; otherwise says why not.
+    pub fn check_release(&self, release: &Release, sha256: &str) -> Result<(), String> {
+        let party = release.party();
+        self.check_study(release.study())?;
+        self.check_signer(party, release.signer())?;
+        let published =
+            self.releases.get(party).ok_or_else(|| format!("the log holds no release of {party}"))?;
+        if published.content_hash != release.content_hash() {
+            return Err(format!("{party} published another release"));
+        }
+        check_bytes(published, sha256)
+    }
+
+    /// Whether a public dataset, whose file has this SHA-256, was published, and is the latest; otherwise says why not.
+    pub fn check_dataset(&self, dataset: &PublicDataset, sha256: &str) -> Result<bool, String> {
+        self.check_study(dataset.study())?;
+        for ((party, signer), (_, content_hash)) in dataset.parties().zip(dataset.release_hashes()) {
+            if self.check_member(party).is_err() {
+                continue;
+            }
+            self.check_signer(party, signer)?;
+            if self.releases.get(party).is_none_or(|published| published.content_hash != content_hash) {
+                return Err(format!("the release of {party} in it is not the one that {party} published"));
+            }
+        }
+        let published =
+            self.datasets.iter().rev().position(|file| file.content_hash == dataset.content_hash());
+        let age = published.ok_or("the log holds no such public dataset")?;
+        check_bytes(&self.datasets[self.datasets.len() - 1 - age], sha256)?;
+        Ok(age == 0)
+    }
+
+    /// Whether it is the study of this log; otherwise says so.
+    pub fn check_study(&self, study: &Study) -> Result<(), String> {
+        if study.id() == self.study.id() {
+            Ok(())
+        } else {
+            Err("the event log is of another study".to_owned())
+        }
+    }
+
+    fn check_signer(&self, party: &str, signer: Option<&PublicKey>) -> Result<(), String> {
+        let registered =
+            self.keys.get(party).ok_or_else(|| format!("{party} has registered no key in the event log"))?;
+        if signer == Some(registered) {
+            Ok(())
+        } else {
+            Err(format!("the release of {party} is not signed with the key that {party} registered"))
+        }
+    }
+}
+
+fn check_bytes(published: &LoggedFile, sha256: &str) -> Result<(), String> {
+    if published.sha256 == sha256 {
+        Ok(())
+    } else {
+        Err("its content was published, but its bytes are not those of the published file".to_owned())
+    }
+}
+
+fn logged(sha256: &str, size: u64, content_hash: &str) -> Result<LoggedFile, String> {
+    check_hash(sha256)?;
+    check_hash(content_hash)?;
+    Ok(LoggedFile { sha256: sha256.to_owned(), size, content_hash: content_hash.to_owned() })
+}
+
+fn check_hash(text: &str) -> Result<(), String> {
+    let digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+    if text.len() == 64 && text.bytes().all(digit) { Ok(()) } else { Err("it holds no hash".to_owned()) }
+}
+
+/// Whether a text has the form `2026-01-31T23:59:59Z`, with or without fractions of a second.
+fn is_utc_time(text: &str) -> bool {
+    const FORM: &[u8] = b"0000-00-00T00:00:00";
+    let Some((seconds, fraction)) = text.strip_suffix('Z').and_then(|text| text.split_at_checked(FORM.len()))
+    else {
+        return false;
+    };
+    let fits = |(byte, &form): (u8, &u8)| if form == b'0' { byte.is_ascii_digit() } else { byte == form };
+    let fraction_fits = match fraction.strip_prefix('.') {
+        Some(digits) => !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()),
+        None => fraction.is_empty(),
+    };
+    seconds.bytes().zip(FORM).all(fits) && fraction_fits
 }
 
 /// Checks the links of the chain.
 fn check_place(previous: Option<&Event>, event: &Event) -> Result<(), String> {
-    if event.potluck != "event" {
-        return Err("it is not an event".to_owned());
+    if event.potluck != "event" || event.format != FORMAT {
+        return Err("it is not an event of this format".to_owned());
+    }
+    if !is_utc_time(&event.time) {
+        return Err("its time is not in RFC 3339 form, in UTC".to_owned());
     }
     if event.sequence != previous.map_or(0, |previous| previous.sequence) + 1 {
         return Err("events are missing or out of order".to_owned());
@@ -346,4 +455,429 @@ fn check_place(previous: Option<&Event>, event: &Event) -> Result<(), String> {
         return Err("it does not match its hash".to_owned());
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use potluck_core::mixing::MixingKey;
+    use zeroize::Zeroizing;
+
+    use super::*;
+    use crate::dataset::Completeness;
+    use crate::study::Draft;
+
+    const STUDY: &str = "format = 1\n[study]\nname = \"t\"\nrows = 50\nid = \"integer\"\nmethod = \"rmgm\"\nk = 4\n[privacy]\nepsilon = 1.0\ndelta = 1e-5\n[[party]]\nname = \"north\"\n[[party.column]]\nname = \"age\"\nlo = 0\nhi = 100\n[[party]]\nname = \"south\"\n[[party.column]]\nname = \"pressure\"\nlo = 0\nhi = 200\n";
+
+    fn study(key: u8) -> Study {
+        Draft::parse(STUDY).unwrap().seal(MixingKey::new([key; 32])).unwrap()
+    }
+
+    fn key(seed: u8) -> SigningKey {
+        SigningKey::from_seed(&Zeroizing::new([seed; 32]))
+    }
+
+    fn hash(digit: char) -> String {
+        digit.to_string().repeat(64)
+    }
+
+    fn created(early: bool) -> Change {
+        Change::Created { study: study(1).to_json(), early }
+    }
+
+    fn invited(party: &str) -> Change {
+        Change::Invited { party: party.to_owned() }
+    }
+
+    fn accepted(party: &str, seed: u8) -> Change {
+        Change::Accepted { acceptance: Acceptance::new(&study(1), party, &key(seed)) }
+    }
+
+    fn released(party: &str, digit: char) -> Change {
+        let (sha256, content_hash) = (hash(digit), hash('e'));
+        Change::Released { party: party.to_owned(), sha256, size: 7, content_hash }
+    }
+
+    fn published(parties: &[&str]) -> Change {
+        let parties = parties.iter().map(|&party| party.to_owned()).collect();
+        Change::Published { parties, sha256: hash('5'), size: 9, content_hash: hash('6') }
+    }
+
+    /// A study from its creation to its extension, with every kind of event.
+    fn life() -> Vec<Change> {
+        vec![
+            created(false),
+            invited("north"),
+            invited("south"),
+            invited("south"),
+            accepted("south", 2),
+            accepted("north", 1),
+            released("north", '1'),
+            released("south", '2'),
+            published(&["north", "south"]),
+            Change::Extended { study_id: hash('a') },
+        ]
+    }
+
+    /// The events that follow from each other with these changes.
+    fn chain(changes: &[Change]) -> Vec<Event> {
+        let mut events: Vec<Event> = Vec::new();
+        for (second, change) in changes.iter().enumerate() {
+            let time = format!("2026-01-31T23:59:{second:02}Z");
+            events.push(Event::following(events.last(), time, change.clone()));
+        }
+        events
+    }
+
+    fn text(events: &[Event]) -> String {
+        events.iter().map(Event::to_line).collect()
+    }
+
+    fn parse(text: &str) -> Result<EventLog, Error> {
+        EventLog::parse(text, Path::new("events.jsonl"))
+    }
+
+    fn log(changes: &[Change]) -> Result<EventLog, Error> {
+        parse(&text(&chain(changes)))
+    }
+
+    #[track_caller]
+    fn refused(result: Result<EventLog, Error>, word: &str) {
+        let error = result.expect_err("it was accepted").to_string();
+        assert!(error.contains(word), "no {word:?} in: {error}");
+    }
+
+    #[test]
+    fn a_log_is_read_back_as_it_was_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("events.jsonl");
+        let events = chain(&life());
+        fs::write(&path, text(&events)).unwrap();
+        let log = EventLog::read(&path).unwrap();
+        // The hash stands for every field; numbers may be written in another way.
+        assert_eq!(text(log.events()), text(&events));
+        assert_eq!(log.study(), &study(1));
+        assert!(!log.early());
+        assert_eq!(log.head(), events.last().unwrap().hash);
+        assert_eq!(log.keys()["north"], key(1).public());
+        assert_eq!(log.keys()["south"], key(2).public());
+        assert_eq!(
+            log.releases()["south"],
+            LoggedFile { sha256: hash('2'), size: 7, content_hash: hash('e') }
+        );
+        assert_eq!(log.datasets(), [LoggedFile { sha256: hash('5'), size: 9, content_hash: hash('6') }]);
+        assert!(EventLog::read(&folder.path().join("none")).is_err());
+    }
+
+    #[test]
+    fn an_acceptance_is_the_word_of_its_key_for_one_study_and_party() {
+        let good = Acceptance::new(&study(1), "north", &key(1));
+        assert_eq!(good.verify(), Some(key(1).public()));
+        let other = key(2).public().to_string();
+        for forged in [
+            Acceptance { study_id: study(2).id().to_owned(), ..good.clone() },
+            Acceptance { party: "south".to_owned(), ..good.clone() },
+            Acceptance { key: other, ..good.clone() },
+            Acceptance { key: "0".repeat(64), ..good.clone() },
+            Acceptance { key: String::new(), ..good.clone() },
+            Acceptance { signature: good.signature.replace(['a', '1'], "b"), ..good.clone() },
+            Acceptance { signature: String::new(), ..good.clone() },
+            Acceptance::new(&study(2), "north", &key(1)),
+        ] {
+            let mut changes = vec![created(false), Change::Accepted { acceptance: forged.clone() }];
+            assert!(log(&changes).is_err(), "{forged:?}");
+            // A release's signature is no acceptance, though the same key made it.
+            let mut replayed = good.clone();
+            replayed.signature = key(1).sign_release(&replayed.message()).signature;
+            assert_eq!(replayed.verify(), None);
+            changes[1] = Change::Accepted { acceptance: replayed };
+            refused(log(&changes), "signature");
+        }
+        let elsewhere = Acceptance::new(&study(2), "north", &key(1));
+        refused(log(&[created(false), Change::Accepted { acceptance: elsewhere }]), "another study");
+    }
+
+    /// Every value at the end of a path in a JSON document, with that path.
+    fn leaves(value: &Value, path: String, into: &mut Vec<String>) {
+        match value {
+            Value::Object(fields) => {
+                for (name, value) in fields {
+                    leaves(value, format!("{path}/{name}"), into);
+                }
+            }
+            Value::Array(values) => {
+                for (at, value) in values.iter().enumerate() {
+                    leaves(value, format!("{path}/{at}"), into);
+                }
+            }
+            _ => into.push(path),
+        }
+    }
+
+    /// Something else of the same type.
+    fn changed(value: &Value) -> Value {
+        match value {
+            Value::String(text) => match text.chars().next() {
+                // Still a digit, so that a hash stays one.
+                Some('1') => Value::from(text.replacen('1', "2", 1)),
+                Some(first) if first.is_ascii_hexdigit() => Value::from(text.replacen(first, "1", 1)),
+                _ => Value::from(format!("{text}x")),
+            },
+            Value::Number(number) => match number.as_u64() {
+                Some(number) => Value::from(number + 1),
+                None => Value::from(number.as_f64().unwrap() + 1.0),
+            },
+            Value::Bool(value) => Value::from(!value),
+            _ => Value::Null,
+        }
+    }
+
+    fn line(value: &Value) -> String {
+        String::from_utf8(canonical::json(value)).unwrap() + "\n"
+    }
+
+    #[test]
+    fn every_change_of_every_field_is_noticed() {
+        let events = chain(&life());
+        let lines: Vec<String> = events.iter().map(Event::to_line).collect();
+        let mut tried = 0;
+        for at in 0..lines.len() {
+            let value: Value = serde_json::from_str(&lines[at]).unwrap();
+            let mut paths = Vec::new();
+            leaves(&value, String::new(), &mut paths);
+            let with = |value: &Value| {
+                let mut lines = lines.clone();
+                lines[at] = line(value);
+                parse(&lines.concat())
+            };
+            assert!(with(&value).is_ok());
+            for path in paths {
+                let mut tampered = value.clone();
+                let leaf = tampered.pointer_mut(&path).unwrap();
+                *leaf = changed(leaf);
+                assert_ne!(tampered, value);
+                assert!(with(&tampered).is_err(), "event {}: {path}", at + 1);
+                tried += 1;
+            }
+            for field in value.as_object().unwrap().keys() {
+                let mut tampered = value.clone();
+                tampered.as_object_mut().unwrap().remove(field);
+                assert!(with(&tampered).is_err(), "event {} without {field}", at + 1);
+            }
+            let mut tampered = value.clone();
+            tampered["more"] = json!(1);
+            assert!(with(&tampered).is_err(), "event {} with more in it", at + 1);
+        }
+        assert!(tried > 100, "only {tried}");
+    }
+
+    /// A hub can compute hashes anew, but it cannot sign for a party, nor change the study, nor keep the head.
+    #[test]
+    fn a_hub_that_rewrites_the_chain_is_noticed() {
+        let honest = log(&life()).unwrap();
+        for (at, change) in life().iter().enumerate() {
+            let value = serde_json::to_value(change).unwrap();
+            let mut paths = Vec::new();
+            leaves(&value, String::new(), &mut paths);
+            for path in paths {
+                let mut tampered = value.clone();
+                let leaf = tampered.pointer_mut(&path).unwrap();
+                *leaf = changed(leaf);
+                let Ok(change) = serde_json::from_value(tampered) else { continue };
+                let mut changes = life();
+                changes[at] = change;
+                match log(&changes) {
+                    Err(_) => {}
+                    Ok(rewritten) => {
+                        let guarded = path.starts_with("/acceptance") || path.starts_with("/study/");
+                        assert!(!guarded, "event {}: {path}", at + 1);
+                        assert_ne!(rewritten.head(), honest.head());
+                        assert!(!rewritten.contains(honest.head()) && !honest.contains(rewritten.head()));
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn events_stand_in_their_order() {
+        let lines: Vec<String> = chain(&life()).iter().map(Event::to_line).collect();
+        for at in 0..lines.len() - 1 {
+            let mut swapped = lines.clone();
+            swapped.swap(at, at + 1);
+            assert!(parse(&swapped.concat()).is_err(), "{at}");
+            let mut missing = lines.clone();
+            missing.remove(at);
+            assert!(parse(&missing.concat()).is_err(), "{at}");
+            let mut doubled = lines.clone();
+            doubled.insert(at, lines[at].clone());
+            assert!(parse(&doubled.concat()).is_err(), "{at}");
+        }
+    }
+
+    #[test]
+    fn a_log_cut_short_is_good_but_ends_elsewhere() {
+        let events = chain(&life());
+        let whole = parse(&text(&events)).unwrap();
+        for length in 1..events.len() {
+            let cut = parse(&text(&events[..length])).unwrap();
+            assert_ne!(cut.head(), whole.head());
+            assert!(whole.contains(cut.head()), "the whole log goes on from where it was cut");
+            assert!(!cut.contains(whole.head()), "whoever knows the end notices that it is missing");
+        }
+        let text = text(&events);
+        assert!(parse(text.trim_end()).is_ok(), "the last line need not end");
+        refused(parse(&text[..text.len() - 10]), "event 10: it is not JSON");
+        refused(parse(""), "empty");
+    }
+
+    #[test]
+    fn what_cannot_have_happened_is_refused() {
+        let (new, open) = (created(false), created(true));
+        for (changes, word) in [
+            (vec![invited("north")], "begins with"),
+            (vec![new.clone(), new.clone()], "created before"),
+            (vec![new.clone(), invited("west")], "no party"),
+            (vec![new.clone(), accepted("north", 1), invited("north")], "invited after"),
+            (vec![new.clone(), accepted("north", 1), accepted("north", 1)], "accepted twice"),
+            (vec![new.clone(), accepted("north", 1), accepted("north", 2)], "accepted twice"),
+            (vec![new.clone(), released("north", '1')], "without having accepted"),
+            (vec![new.clone(), released("west", '1')], "no party"),
+            (
+                vec![new.clone(), accepted("north", 1), released("north", '1'), released("north", '2')],
+                "released twice",
+            ),
+            (vec![new.clone(), accepted("north", 1), released("north", 'x')], "no hash"),
+            (vec![new.clone(), Change::Extended { study_id: "x".to_owned() }], "no hash"),
+            (vec![open.clone(), published(&[])], "no release"),
+            (vec![open.clone(), published(&["west"])], "no party"),
+            (vec![open.clone(), published(&["north"])], "had not released"),
+            (
+                vec![new.clone(), accepted("north", 1), released("north", '1'), published(&["north"])],
+                "before every party",
+            ),
+            (
+                vec![
+                    open.clone(),
+                    accepted("north", 1),
+                    accepted("south", 2),
+                    released("north", '1'),
+                    released("south", '2'),
+                    published(&["south", "north"]),
+                ],
+                "not in its place",
+            ),
+        ] {
+            refused(log(&changes), word);
+        }
+        let early = [open, accepted("north", 1), released("north", '1'), published(&["north"])];
+        assert!(log(&early).unwrap().early());
+    }
+
+    #[test]
+    fn a_refused_event_leaves_the_log_as_it_was() {
+        let mut log = log(&life()[..8]).unwrap();
+        let before = (log.head().to_owned(), log.releases().clone(), log.keys().clone());
+        for change in [released("north", '9'), accepted("north", 9), published(&["north"]), invited("north")]
+        {
+            let event = Event::following(log.events().last(), "2026-02-01T00:00:00.5Z".to_owned(), change);
+            assert!(log.append(event).is_err());
+            assert_eq!((log.head().to_owned(), log.releases().clone(), log.keys().clone()), before);
+        }
+        let next = Event::following(
+            log.events().last(),
+            "2026-02-01T00:00:00.123456Z".to_owned(),
+            published(&["north", "south"]),
+        );
+        log.append(next).unwrap();
+        assert!(log.contains(&before.0));
+    }
+
+    #[test]
+    fn only_one_form_of_an_event_is_good() {
+        let events = chain(&life());
+        let good = text(&events);
+        refused(parse(&good.replacen("{\"", "{ \"", 1)), "canonical");
+        refused(parse(&good.replacen("\"format\":1", "\"format\":1,\"format\":1", 1)), "canonical");
+        refused(parse(&good.replacen("\"format\":1", "\"format\":2", 1)), "format 2");
+        refused(parse("not json\n"), "not JSON");
+        refused(parse(&format!("{good}\n")), "not JSON");
+        let mut other = events[0].clone();
+        other.change = Change::Created { study: json!({ "format": 1 }), early: false };
+        refused(parse(&Event::following(None, other.time, other.change).to_line()), "event 1");
+    }
+
+    #[test]
+    fn files_are_checked_against_the_log() {
+        let sums = |first| vec![vec![first, -7, 100_000, 3]];
+        let release =
+            |party, seed, first| Release::new(&study(1), party, &sums(first), Some(&key(seed))).unwrap();
+        let (north, south) = (release("north", 1, 5), release("south", 2, 6));
+        let join =
+            |releases: &[Release]| PublicDataset::join(&study(1), releases, Completeness::All).unwrap();
+        let dataset = join(&[north.clone(), south.clone()]);
+        let out = |release: &Release| Change::Released {
+            party: release.party().to_owned(),
+            sha256: hash('1'),
+            size: 7,
+            content_hash: release.content_hash().to_owned(),
+        };
+        let public = |digit, dataset: &PublicDataset| Change::Published {
+            parties: vec!["north".to_owned(), "south".to_owned()],
+            sha256: hash(digit),
+            size: 9,
+            content_hash: dataset.content_hash().to_owned(),
+        };
+        let mut changes = vec![created(false), accepted("north", 1), accepted("south", 2), out(&north)];
+        let partial = log(&changes).unwrap();
+        changes.extend([out(&south), public('5', &dataset)]);
+        let whole = log(&changes).unwrap();
+
+        assert_eq!(whole.check_release(&north, &hash('1')), Ok(()));
+        assert!(whole.check_release(&north, &hash('2')).unwrap_err().contains("bytes"));
+        assert!(partial.check_release(&south, &hash('1')).unwrap_err().contains("no release of south"));
+        let again = release("north", 1, 8);
+        assert!(whole.check_release(&again, &hash('1')).unwrap_err().contains("another release"));
+        let stranger = release("north", 3, 5);
+        assert!(whole.check_release(&stranger, &hash('1')).unwrap_err().contains("not signed with"));
+        let unsigned = Release::new(&study(1), "north", &sums(5), None).unwrap();
+        assert!(whole.check_release(&unsigned, &hash('1')).unwrap_err().contains("not signed with"));
+        let elsewhere = Release::new(&study(2), "north", &sums(5), Some(&key(1))).unwrap();
+        assert!(whole.check_release(&elsewhere, &hash('1')).unwrap_err().contains("another study"));
+
+        assert_eq!(whole.check_dataset(&dataset, &hash('5')), Ok(true));
+        assert!(whole.check_dataset(&dataset, &hash('1')).unwrap_err().contains("bytes"));
+        assert!(partial.check_dataset(&dataset, &hash('5')).unwrap_err().contains("release of south"));
+        let other = join(&[again, south.clone()]);
+        assert!(whole.check_dataset(&other, &hash('5')).unwrap_err().contains("release of north"));
+        let forged = join(&[stranger, south]);
+        assert!(whole.check_dataset(&forged, &hash('5')).unwrap_err().contains("not signed with"));
+        let unpublished = log(&changes[..5]).unwrap();
+        assert!(unpublished.check_dataset(&dataset, &hash('5')).unwrap_err().contains("no such"));
+        changes.push(published(&["north", "south"]));
+        assert_eq!(
+            log(&changes).unwrap().check_dataset(&dataset, &hash('5')),
+            Ok(false),
+            "there is a later one"
+        );
+    }
+
+    #[test]
+    fn times_are_in_utc() {
+        for good in ["2026-01-31T23:59:59Z", "2026-01-31T23:59:59.123456789Z"] {
+            assert!(is_utc_time(good), "{good}");
+        }
+        for bad in [
+            "",
+            "Z",
+            "2026-01-31",
+            "2026-01-31T23:59:59",
+            "2026-01-31T23:59:59+00:00",
+            "2026-01-31 23:59:59Z",
+            "2026-01-31T23:59:59.Z",
+            "2026-01-31T23:59:59.1\u{1b}Z",
+            "2026-01-31T23:59:5üZ",
+        ] {
+            assert!(!is_utc_time(bad), "{bad:?}");
+        }
+    }
 }

@@ -87,7 +87,13 @@ impl PendingFile {
         options.open(&self.temporary)
     }
 
-    fn discard(&self) {
+    /// Where it is until it is published.
+    pub fn temporary(&self) -> &Path {
+        &self.temporary
+    }
+
+    /// Removes it.
+    pub fn discard(&self) {
         // Nothing to discard is the usual case, and a failure shows when the file is created.
         let _ = fs::remove_file(&self.temporary);
     }

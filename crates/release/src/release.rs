@@ -146,6 +146,11 @@ impl ReleaseRecord {
         Ok((record, mixed))
     }
 
+    /// SHA-256 over the logical content, in hexadecimal.
+    pub(crate) fn content_hash(&self) -> &str {
+        &self.content_hash
+    }
+
     /// The noised sums of the stages before the mixed rows.
     pub(crate) fn earlier_sums(&self) -> Option<Vec<Vec<i64>>> {
         let (_, earlier) = self.stages.split_last()?;

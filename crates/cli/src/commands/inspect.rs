@@ -2,16 +2,17 @@
 
 use std::fmt::Write as _;
 use std::fs::File;
-use std::io::Read;
+use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
 use anyhow::Result;
+use potluck_release::events::{Change, Event, EventLog};
 use potluck_release::statement::{self, Guarantee};
-use potluck_release::study::Domain;
+use potluck_release::study::{Column, Domain};
 use potluck_release::summary::{self, ColumnSummary, PartySummary};
 use potluck_release::{Error, Model, PublicDataset, Release, Study};
 use potluck_report::{Point, limits};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::Settings;
 use super::fit;
@@ -25,6 +26,7 @@ pub(super) enum Document {
     Release(Box<Release>),
     Dataset(Box<PublicDataset>),
     Model(Box<Model>),
+    Log(Box<EventLog>),
 }
 
 impl Document {
@@ -40,11 +42,25 @@ impl Document {
                 Err(error) => Err(error.into()),
             };
         }
+        if is_log(path) {
+            return Ok(Self::Log(Box::new(EventLog::read(path)?)));
+        }
         if head[0] == b'{' {
             return Ok(Self::Model(Box::new(Model::read(path)?)));
         }
         Ok(Self::Study(Box::new(Study::load(path)?)))
     }
+}
+
+/// Whether a file claims to be an event log: its first line is an event.
+pub(super) fn is_log(path: &Path) -> bool {
+    // The first event holds the study, which is no larger than this.
+    const LONGEST: u64 = 64 << 20;
+    let mut line = String::new();
+    let read =
+        File::open(path).and_then(|file| BufReader::new(file).take(LONGEST).read_line(&mut line)).is_ok();
+    read && line.starts_with('{')
+        && serde_json::from_str::<Value>(&line).is_ok_and(|value| value["potluck"] == "event")
 }
 
 pub(super) fn run(arguments: &Inspect, settings: &Settings<'_>) -> Result<()> {
@@ -91,6 +107,17 @@ pub(super) fn run(arguments: &Inspect, settings: &Settings<'_>) -> Result<()> {
             value["limits"] = limits(&model, None).iter().map(point).collect();
             settings.printer.result(&value, || model_text(&model))
         }
+        Document::Log(log) => {
+            let value = json!({
+                "kind": "events",
+                "study": log.study().to_json(),
+                "study_id": log.study().id(),
+                "early": log.early(),
+                "events": log.events(),
+                "head": log.head(),
+            });
+            settings.printer.result(&value, || log_text(&log))
+        }
     }
 }
 
@@ -115,19 +142,24 @@ fn study_text(study: &Study) -> String {
         };
         let _ = writeln!(text, "\n{}{origin}:", party.name());
         for column in party.columns() {
-            let domain = match column.domain() {
-                Domain::Numeric(bounds) => format!("{} to {}", bounds.lo(), bounds.hi()),
-                Domain::Categorical { levels, .. } => levels.join(", "),
-            };
-            let unit = column.unit().map_or(String::new(), |unit| format!(" {unit}"));
-            let description = column.description().map_or(String::new(), |text| format!(" — {text}"));
-            let _ = writeln!(text, "  {}: {domain}{unit}{description}", column.name());
+            let _ = writeln!(text, "  {}", column_text(column));
         }
     }
     let joint = Guarantee::joint(study, definition.parties().len());
     let _ = writeln!(text, "\neach release: {}", Guarantee::of_party(study).in_numbers());
     let _ = writeln!(text, "jointly:      {}", joint.in_numbers());
     text
+}
+
+/// A column and the values it may take.
+pub(super) fn column_text(column: &Column) -> String {
+    let domain = match column.domain() {
+        Domain::Numeric(bounds) => format!("{} to {}", bounds.lo(), bounds.hi()),
+        Domain::Categorical { levels, .. } => levels.join(", "),
+    };
+    let unit = column.unit().map_or(String::new(), |unit| format!(" {unit}"));
+    let description = column.description().map_or(String::new(), |text| format!(" — {text}"));
+    format!("{}: {domain}{unit}{description}", column.name())
 }
 
 fn release_text(release: &Release, summary: &PartySummary) -> String {
@@ -168,6 +200,40 @@ fn dataset_text(dataset: &PublicDataset, summaries: &[PartySummary]) -> String {
         let _ = writeln!(text, "{sentence}");
     }
     text
+}
+
+fn log_text(log: &EventLog) -> String {
+    let mut text =
+        format!("Event log of study {:?}\nstudy {}\n\n", log.study().definition().name(), log.study().id());
+    for event in log.events() {
+        let Event { sequence, time, change, .. } = event;
+        let _ = writeln!(text, "{sequence:>4}  {time}  {}", change_text(change));
+    }
+    let _ = writeln!(
+        text,
+        "\nhead {}\nKeep the head: whoever has it can tell later whether the log was changed.",
+        log.head()
+    );
+    text
+}
+
+/// What changed, in words.
+fn change_text(change: &Change) -> String {
+    match change {
+        Change::Created { early: false, .. } => {
+            "study created; public when every party has released".to_owned()
+        }
+        Change::Created { early: true, .. } => {
+            "study created; public with those who have released".to_owned()
+        }
+        Change::Invited { party } => format!("{party} invited"),
+        Change::Accepted { acceptance } => format!("{} accepted, key {}", acceptance.party, acceptance.key),
+        Change::Released { party, content_hash, .. } => format!("{party} released, content {content_hash}"),
+        Change::Published { parties, content_hash, .. } => {
+            format!("public dataset of {}, content {content_hash}", parties.join(", "))
+        }
+        Change::Extended { study_id } => format!("extended by study {study_id}"),
+    }
 }
 
 /// What a release says of its columns, in original units.

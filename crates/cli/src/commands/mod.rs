@@ -8,6 +8,7 @@ mod inspect;
 mod join;
 mod key;
 mod ledger;
+mod party;
 mod plan;
 mod predict;
 mod release;
@@ -47,6 +48,12 @@ impl<'a> Settings<'a> {
     }
 }
 
+/// The folder for what the user's programs keep.
+fn data_folder() -> Option<PathBuf> {
+    let data = env::var_os("XDG_DATA_HOME").filter(|folder| !folder.is_empty()).map(PathBuf::from);
+    data.or_else(|| env::var_os("HOME").map(|home| Path::new(&home).join(".local/share")))
+}
+
 /// Refuses to write over something that the command reads, even with --force.
 fn refuse_same_file(out: &Path, inputs: &[&Path]) -> Result<()> {
     let Ok(out_file) = out.canonicalize() else { return Ok(()) };
@@ -79,6 +86,7 @@ pub(crate) fn run(arguments: Arguments, printer: &Printer) -> Result<()> {
         Command::Verify(arguments) => verify::run(&arguments, &settings),
         Command::Ledger(command) => ledger::run(&command, &settings),
         Command::Hub(command) => hub::run(command, &settings),
+        Command::Party(command) => party::run(&command, &settings),
         Command::Completions { shell } => completions::run(shell, &settings),
     }
 }

@@ -1,21 +1,30 @@
 //! `potluck release`.
 
-use std::env;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
+use potluck_core::accounting::MuSquared;
 use potluck_party::release::{ExtraColumns, check_columns};
-use potluck_party::{Job, Ledger, Table};
+use potluck_party::{Job, Ledger, Published, Table};
+use potluck_release::plan::futility;
 use potluck_release::signing::SigningKey;
 use potluck_release::{Study, statement};
 use serde_json::json;
 
-use super::{Settings, refuse_same_file};
+use super::{Settings, data_folder, refuse_same_file};
 use crate::args::{LedgerArguments, Release};
 use crate::exit::WrongUsage;
-use potluck_release::plan::futility;
 
-pub(super) fn run(arguments: &Release, settings: &Settings<'_>) -> Result<()> {
+/// A release that is out, and what it left of the budget.
+pub(super) struct Outcome {
+    pub(super) study: Study,
+    pub(super) published: Published,
+    budget: String,
+    left: Option<(MuSquared, MuSquared)>,
+}
+
+/// Releases: checks, shows the statement, asks, and does it.
+pub(super) fn publish(arguments: &Release, settings: &Settings<'_>) -> Result<Outcome> {
     if arguments.table.data == Path::new("-") && !arguments.yes {
         // Standard input is the table, so it cannot answer.
         return Err(WrongUsage("reading the table from standard input needs --yes".to_owned()).into());
@@ -70,12 +79,17 @@ pub(super) fn run(arguments: &Release, settings: &Settings<'_>) -> Result<()> {
     let published = potluck_party::release(&job, &mut ledger, &progress)?;
     drop(progress);
     let left = ledger.budget(&budget)?.map(|budget| (budget.left(), budget.total));
+    Ok(Outcome { study, published, budget, left })
+}
+
+pub(super) fn run(arguments: &Release, settings: &Settings<'_>) -> Result<()> {
+    let Outcome { study, published, budget, left } = publish(arguments, settings)?;
     let release = &published.release;
     let value = json!({
         "release": arguments.out.display().to_string(),
         "content_hash": release.content_hash,
         "study_id": study.id(),
-        "party": party,
+        "party": arguments.table.party,
         "signed_by": release.signer.as_ref().map(ToString::to_string),
         "repeated": published.repeated,
         "budget_left": left.map(|(left, _)| left.to_f64()),
@@ -108,9 +122,7 @@ pub(super) fn ledger_path(arguments: &LedgerArguments) -> Result<PathBuf> {
     if let Some(path) = &arguments.ledger {
         return Ok(path.clone());
     }
-    let data = env::var_os("XDG_DATA_HOME").filter(|folder| !folder.is_empty()).map(PathBuf::from);
-    let home = || env::var_os("HOME").map(|home| Path::new(&home).join(".local/share"));
-    data.or_else(home).map(|folder| folder.join("potluck/ledger.sqlite")).ok_or_else(|| {
+    data_folder().map(|folder| folder.join("potluck/ledger.sqlite")).ok_or_else(|| {
         WrongUsage("there is no home folder for the ledger: name it with --ledger".to_owned()).into()
     })
 }

@@ -1,19 +1,79 @@
 //! `potluck verify`.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
-use potluck_release::Error;
+use potluck_client::FileDigest;
+use potluck_release::events::EventLog;
 use potluck_release::signing::PublicKey;
+use potluck_release::{Error, Study};
 use serde_json::{Value, json};
 
 use super::Settings;
-use super::inspect::Document;
+use super::inspect::{Document, is_log};
 use crate::args::Verify;
 use crate::exit::WrongUsage;
+use crate::output::counted;
+
+/// What the files are checked against.
+struct Known {
+    /// Keys given for parties.
+    keys: BTreeMap<String, PublicKey>,
+    /// An event that the log must hold.
+    head: Option<String>,
+    log: Option<EventLog>,
+}
+
+/// A file that is as it should be.
+struct Good {
+    line: String,
+    report: Value,
+    parties: Vec<String>,
+}
 
 pub(super) fn run(arguments: &Verify, settings: &Settings<'_>) -> Result<()> {
+    let mut known = Known { keys: keys(arguments)?, head: arguments.head.clone(), log: None };
+    let logs: Vec<&PathBuf> = arguments.files.iter().filter(|path| is_log(path)).collect();
+    match (logs.as_slice(), &known.head) {
+        ([], Some(_)) => {
+            return Err(WrongUsage("--head needs an event log among the files".to_owned()).into());
+        }
+        ([], None) => {}
+        // A log that is not good is reported in its turn; the other files are checked by themselves.
+        ([log], _) => known.log = EventLog::read(log).ok(),
+        _ => return Err(WrongUsage("give one event log at a time".to_owned()).into()),
+    }
+    let (mut good, mut bad) = (Vec::new(), Vec::new());
+    for path in &arguments.files {
+        match examine(path, &known) {
+            Ok(file) => good.push(file),
+            Err(error) => bad.push(error),
+        }
+    }
+    let lines: String = good.iter().map(|file| file.line.as_str()).collect();
+    let mut bad = bad.into_iter();
+    if let Some(first) = bad.next() {
+        if !lines.is_empty() {
+            settings.printer.note(lines.trim_end());
+        }
+        for error in bad {
+            settings.printer.note(&format!("also bad: {error}"));
+        }
+        return Err(first);
+    }
+    if let Some(party) = known.keys.keys().find(|party| !good.iter().any(|file| file.parties.contains(party)))
+    {
+        return Err(
+            WrongUsage(format!("--key names {party:?}, but no file holds a release of that party")).into()
+        );
+    }
+    let reports: Vec<Value> = good.into_iter().map(|file| file.report).collect();
+    settings.printer.result(&reports, || lines)
+}
+
+/// The keys given on the command line.
+fn keys(arguments: &Verify) -> Result<BTreeMap<String, PublicKey>> {
     let mut keys = BTreeMap::new();
     for argument in &arguments.keys {
         let (party, path) = argument
@@ -21,68 +81,131 @@ pub(super) fn run(arguments: &Verify, settings: &Settings<'_>) -> Result<()> {
             .ok_or_else(|| WrongUsage(format!("--key takes PARTY=FILE, not {argument:?}")))?;
         keys.insert(party.to_owned(), PublicKey::load(Path::new(path))?);
     }
-    let mut reports = Vec::new();
-    let mut lines = String::new();
-    let mut seen = Vec::new();
-    for path in &arguments.files {
-        let (kind, id, signers) = match Document::read(path)? {
-            Document::Study(study) => ("study", study.id().to_owned(), Vec::new()),
-            Document::Release(release) => (
-                "release",
-                release.study().id().to_owned(),
-                vec![(release.party().to_owned(), release.signer().cloned())],
-            ),
-            Document::Dataset(dataset) => (
-                "dataset",
-                dataset.study().id().to_owned(),
-                dataset.parties().map(|(party, key)| (party.to_owned(), key.cloned())).collect(),
-            ),
-            Document::Model(_) => {
-                return Err(Error::NotOurs {
-                    path: path.clone(),
-                    expected: "study, release or dataset",
-                    detail: "it is a model, which carries no proof of where it comes from; fit it again from the dataset"
-                        .to_owned(),
-                }
-                .into());
-            }
-        };
-        check_signers(path, &signers, &keys)?;
-        seen.extend(signers.iter().map(|(party, _)| party.clone()));
-        let signed: Vec<Value> = signers
-            .iter()
-            .map(|(party, key)| {
-                json!({
-                    "party": party,
-                    "signed_by": key.as_ref().map(ToString::to_string),
-                    "key_checked": keys.contains_key(party),
-                })
-            })
-            .collect();
-        let words: Vec<String> = signers
-            .iter()
-            .map(|(party, key)| match (key, keys.contains_key(party)) {
-                (Some(_), true) => format!("{party} signed with the key given"),
-                (Some(key), false) => format!("{party} signed by {key} (compare, or give --key)"),
-                (None, _) => format!("{party} not signed"),
-            })
-            .collect();
-        let of = if kind == "study" { "with id" } else { "of study" };
-        lines.push_str(&format!("{}: good {kind} {of} {id}", path.display()));
-        if !words.is_empty() {
-            lines.push_str(&format!("; {}", words.join("; ")));
+    Ok(keys)
+}
+
+/// Checks one file, by itself and against what is known.
+fn examine(path: &Path, known: &Known) -> Result<Good> {
+    let tampered = |what: String| Error::Tampered { path: path.to_owned(), what };
+    let sha256 = || FileDigest::of(path).map(|digest| digest.sha256);
+    let (kind, id, signers, standing) = match Document::read(path)? {
+        Document::Log(log) => return examine_log(path, &log, known),
+        Document::Study(study) => {
+            let standing = against_log(known, |log| log.check_study(&study).map(|()| "the study of the log"));
+            ("study", id(&study), Vec::new(), standing)
         }
-        lines.push('\n');
-        reports.push(
-            json!({ "file": path.display().to_string(), "kind": kind, "study_id": id, "signers": signed }),
-        );
+        Document::Release(release) => {
+            let sha256 = sha256()?;
+            let standing =
+                against_log(known, |log| log.check_release(&release, &sha256).map(|()| "published"));
+            let signers = vec![(release.party().to_owned(), release.signer().cloned())];
+            ("release", id(release.study()), signers, standing)
+        }
+        Document::Dataset(dataset) => {
+            let sha256 = sha256()?;
+            let standing = against_log(known, |log| {
+                let latest = log.check_dataset(&dataset, &sha256)?;
+                Ok(if latest { "published, the latest" } else { "published; there is a later one" })
+            });
+            let signers = dataset.parties().map(|(party, key)| (party.to_owned(), key.cloned())).collect();
+            ("dataset", id(dataset.study()), signers, standing)
+        }
+        Document::Model(_) => {
+            return Err(Error::NotOurs {
+                path: path.to_owned(),
+                expected: "study, release, dataset or event log",
+                detail: "it is a model, which carries no proof of where it comes from; fit it again from the dataset"
+                    .to_owned(),
+            }
+            .into());
+        }
+    };
+    check_signers(path, &signers, &known.keys)?;
+    let standing = standing.map_err(tampered)?;
+    Ok(describe(path, kind, &id, signers, standing, known))
+}
+
+fn id(study: &Study) -> String {
+    study.id().to_owned()
+}
+
+/// How a file stands to the event log, if there is one.
+fn against_log(
+    known: &Known,
+    check: impl FnOnce(&EventLog) -> Result<&'static str, String>,
+) -> Result<Option<&'static str>, String> {
+    known.log.as_ref().map(check).transpose()
+}
+
+/// Says that a file is good, and who signed it.
+fn describe(
+    path: &Path,
+    kind: &str,
+    id: &str,
+    signers: Vec<(String, Option<PublicKey>)>,
+    standing: Option<&str>,
+    known: &Known,
+) -> Good {
+    let registered = |party: &String| known.log.as_ref().is_some_and(|log| log.keys().contains_key(party));
+    let checked = |party: &String| known.keys.contains_key(party) || registered(party);
+    let signed: Vec<Value> = signers
+        .iter()
+        .map(|(party, key)| {
+            let signed_by = key.as_ref().map(ToString::to_string);
+            json!({ "party": party, "signed_by": signed_by, "key_checked": checked(party) })
+        })
+        .collect();
+    let mut words: Vec<String> = signers
+        .iter()
+        .map(|(party, key)| match key {
+            Some(_) if known.keys.contains_key(party) => format!("{party} signed with the key given"),
+            Some(_) if registered(party) => format!("{party} signed with the key it registered"),
+            Some(key) => format!("{party} signed by {key} (compare, or give --key)"),
+            None => format!("{party} not signed"),
+        })
+        .collect();
+    words.extend(standing.map(str::to_owned));
+    let of = if kind == "study" { "with id" } else { "of study" };
+    let mut line = format!("{}: good {kind} {of} {id}", path.display());
+    if !words.is_empty() {
+        line.push_str(&format!("; {}", words.join("; ")));
     }
-    if let Some(party) = keys.keys().find(|party| !seen.contains(party)) {
-        return Err(
-            WrongUsage(format!("--key names {party:?}, but no file holds a release of that party")).into()
-        );
+    line.push('\n');
+    let file = path.display().to_string();
+    let mut report = json!({ "file": file, "kind": kind, "study_id": id, "signers": signed });
+    if let Some(standing) = standing {
+        report["in_log"] = json!(standing);
     }
-    settings.printer.result(&reports, || lines)
+    Good { line, report, parties: signers.into_iter().map(|(party, _)| party).collect() }
+}
+
+fn examine_log(path: &Path, log: &EventLog, known: &Known) -> Result<Good> {
+    let tampered = |what: String| Error::Tampered { path: path.to_owned(), what };
+    if let Some(head) = known.head.as_ref().filter(|head| !log.contains(head)) {
+        return Err(tampered(format!("it holds no event {head}: it was cut short or written anew")).into());
+    }
+    for (party, expected) in &known.keys {
+        if log.keys().get(party).is_some_and(|key| key != expected) {
+            return Err(tampered(format!("{party} registered another key than the one given")).into());
+        }
+    }
+    let id = log.study().id();
+    let events = log.events().len();
+    let line = format!(
+        "{}: good event log of study {id}; {}, head {}\n",
+        path.display(),
+        counted(events, "event", "events"),
+        log.head()
+    );
+    let report = json!({
+        "file": path.display().to_string(),
+        "kind": "events",
+        "study_id": id,
+        "events": events,
+        "head": log.head(),
+        "keys": log.keys().iter().map(|(party, key)| (party.clone(), key.to_string())).collect::<BTreeMap<_, _>>(),
+    });
+    Ok(Good { line, report, parties: log.keys().keys().cloned().collect() })
 }
 
 fn check_signers(

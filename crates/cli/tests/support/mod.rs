@@ -59,7 +59,7 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    fn new(output: &Output) -> Self {
+    pub fn new(output: &Output) -> Self {
         Self {
             code: output.status.code().unwrap_or(-1),
             stdout: String::from_utf8_lossy(&output.stdout).into_owned(),

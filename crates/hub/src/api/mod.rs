@@ -42,9 +42,7 @@ fn answers() -> OpenApiRouter<Shared> {
     OpenApiRouter::with_openapi(preamble())
         .routes(routes!(studies::list, studies::create))
         .routes(routes!(studies::details))
-        .routes(routes!(studies::text))
         .routes(routes!(studies::events))
-        .routes(routes!(studies::log))
         .routes(routes!(parties::invitation))
         .routes(routes!(parties::invite))
         .routes(routes!(parties::accept))
@@ -55,9 +53,12 @@ fn answers() -> OpenApiRouter<Shared> {
         .routes(routes!(status::metrics))
 }
 
-/// What moves files: its bodies are large, and take as long as the network does.
+/// What moves files: its bodies may be large and take as long as the network does. They are sent as they are, because an
+/// entity tag is of exact bytes, and ranges count them.
 fn file_transfers() -> OpenApiRouter<Shared> {
     OpenApiRouter::new()
+        .routes(routes!(studies::text))
+        .routes(routes!(studies::log))
         .routes(routes!(download::release, upload::release))
         .routes(routes!(download::dataset))
 }

@@ -20,7 +20,7 @@ use moka::sync::Cache;
 use potluck_release::Study;
 use potluck_release::events::{Change, Event};
 use potluck_release::exchange::{DatasetState, PartyState};
-use rusqlite::{Connection, OptionalExtension, Transaction, params};
+use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 
 pub use coordinators::{Coordinator, Session};
 pub(crate) use objects::sha256_of;
@@ -185,18 +185,30 @@ impl Store {
         Ok(())
     }
 
-    /// Does something in one transaction, and forgets what memory holds of the studies it changed.
+    /// Does something to a study in one transaction, and forgets what memory holds of it, of what it extends and of what
+    /// extends it: their records tell of each other.
     fn change<T>(
         &self,
-        studies: &[&str],
+        study: &str,
         change: impl FnOnce(&Transaction<'_>) -> Result<T, Refusal>,
     ) -> Result<T, Refusal> {
         let mut database = self.database();
-        let transaction = database.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
+        let transaction = database.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let result = change(&transaction)?;
+        let mut relatives = transaction.prepare_cached(
+            "WITH RECURSIVE
+                 earlier (id, extends) AS (
+                     SELECT id, extends FROM study WHERE id = ?1
+                     UNION SELECT study.id, study.extends FROM study JOIN earlier ON study.id = earlier.extends),
+                 later (id) AS (SELECT ?1 UNION SELECT study.id FROM study JOIN later ON study.extends = later.id)
+             SELECT id FROM earlier UNION SELECT id FROM later",
+        )?;
+        let changed = relatives.query_map([study], |row| row.get(0))?.collect::<Result<Vec<String>, _>>()?;
+        drop(relatives);
         transaction.commit()?;
-        for study in studies {
-            self.studies.invalidate(*study);
+        // The database is still ours, so nobody can load an old record in between.
+        for study in changed {
+            self.studies.invalidate(&study);
         }
         Ok(result)
     }

@@ -46,7 +46,7 @@ impl Store {
         let key = acceptance.verify().ok_or_else(|| {
             Refusal::Unacceptable("the acceptance is not signed by the key that it registers".to_owned())
         })?;
-        self.change(&[study], |transaction| {
+        self.change(study, |transaction| {
             let known: Option<Option<String>> = transaction
                 .query_row("SELECT key FROM party WHERE study = ?1 AND name = ?2", [study, party], |row| row.get(0))
                 .optional()?;

@@ -64,11 +64,7 @@ impl Store {
         File::open(file).and_then(|file| file.sync_all()).map_err(Error::file(file))?;
         self.objects.keep(file, &published.sha256)?;
         let datasets = self.new_datasets(&record, &release)?;
-        let mut changed: Vec<&str> = datasets.iter().map(|dataset| dataset.study.as_str()).collect();
-        let extending = self.extending(study)?;
-        changed.extend(extending.iter().map(|record| record.study.id()));
-        changed.push(study);
-        self.change(&changed, |transaction| {
+        self.change(study, |transaction| {
             record_release(transaction, study, party, &published)?;
             for dataset in &datasets {
                 record_dataset(transaction, dataset)?;

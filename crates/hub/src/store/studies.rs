@@ -42,8 +42,7 @@ impl Store {
         for name in &names {
             invitations.push(((*name).to_owned(), Token::new("plp")?));
         }
-        let changed: Vec<&str> = base.into_iter().chain([study.id()]).collect();
-        let creation = self.change(&changed, |transaction| {
+        let creation = self.change(study.id(), |transaction| {
             let known: Option<i64> = transaction
                 .query_row("SELECT number FROM study WHERE id = ?1", [study.id()], |row| row.get(0))
                 .optional()?;
@@ -74,7 +73,7 @@ impl Store {
     /// Invites a party anew: the invitation before is void.
     pub fn invite(&self, coordinator: &Coordinator, study: &str, party: &str) -> Result<Token, Refusal> {
         let token = Token::new("plp")?;
-        self.change(&[study], |transaction| {
+        self.change(study, |transaction| {
             let owner: Option<Option<i64>> = transaction
                 .query_row("SELECT coordinator FROM study WHERE id = ?1", [study], |row| row.get(0))
                 .optional()?;

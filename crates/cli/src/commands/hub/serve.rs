@@ -7,7 +7,7 @@ use potluck_hub::config::Options;
 use potluck_hub::{Config, Store};
 use serde_json::json;
 
-use crate::args::{CoordinatorCommand, HubServe};
+use crate::args::hub::{CoordinatorCommand, HubServe};
 use crate::commands::Settings;
 
 pub(super) fn serve(arguments: HubServe, settings: &Settings<'_>) -> Result<()> {

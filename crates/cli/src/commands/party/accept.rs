@@ -1,0 +1,118 @@
+//! `potluck party accept`.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+use potluck_client::Token;
+use potluck_release::events::Acceptance;
+use potluck_release::signing::SigningKey;
+use potluck_release::study::IdKind;
+use potluck_release::{Error, Study, statement};
+use serde_json::json;
+
+use super::membership::{Membership, prepare_folder};
+use crate::args::party::PartyAccept;
+use crate::commands::Settings;
+use crate::commands::hub::{Connection, token_in_environment};
+use crate::commands::inspect::column_text;
+use crate::exit::WrongUsage;
+
+pub(super) fn run(arguments: &PartyAccept, settings: &Settings<'_>) -> Result<()> {
+    let address = &arguments.membership.study;
+    let key = SigningKey::load(&arguments.signing_key)?;
+    let token = invitation(arguments)?;
+    let hub = Connection::from(&arguments.connection).to(address.hub(), Some(token.clone()), settings)?;
+    let contract = hub.contract(address.id())?;
+    let study = &contract.study;
+    let invited = hub.invited(study)?;
+    let party = invited.party.as_str();
+    let folder = prepare_folder(&arguments.membership, party)?;
+    if !invited.accepted {
+        let log = hub.log(study.id())?.log;
+        for line in asked(study, party, log.early())? {
+            settings.printer.note(&line);
+        }
+        let question = format!("Accept this study for {party}, with the key {}?", key.public());
+        settings.printer.confirm(arguments.yes, &question)?;
+    }
+    let new = hub.accept(&Acceptance::new(study, party, &key))?;
+    let log = hub.log(study.id())?.log;
+    if log.keys().get(party) != Some(&key.public()) {
+        return Err(hub.unsound("the event log", "our acceptance with our key is not in it").into());
+    }
+    let mut membership = Membership::new(folder, address, party, token, absolute(&arguments.signing_key)?);
+    membership.ca_cert = arguments.connection.ca_cert.as_deref().map(absolute).transpose()?;
+    membership.insecure_http = arguments.connection.insecure_http;
+    log.head().clone_into(&mut membership.head);
+    membership.save_study(&contract.text)?;
+    membership.save()?;
+    let value = json!({
+        "study_id": study.id(),
+        "url": address.to_string(),
+        "party": party,
+        "key": key.public().to_string(),
+        "repeated": !new,
+        "state": membership.folder().display().to_string(),
+        "head": log.head(),
+    });
+    settings.printer.result(&value, || {
+        let done = if new { "accepted" } else { "accepted before, with the same key:" };
+        format!(
+            "{done} {address}\nas {party}, key {}\nkept in {}\nNext: potluck party release {address} --data FILE\n",
+            key.public(),
+            membership.folder().display()
+        )
+    })
+}
+
+/// The invitation: from a file, the command line or the environment.
+fn invitation(arguments: &PartyAccept) -> Result<Token> {
+    if let Some(path) = &arguments.token_file {
+        return Ok(Token::load(path)?);
+    }
+    if let Some(text) = &arguments.token {
+        return Ok(Token::new(text)?);
+    }
+    token_in_environment("POTLUCK_INVITATION")?.ok_or_else(|| {
+        let message = "an invitation is needed: give --token-file, or set POTLUCK_INVITATION; the coordinator of the study makes one";
+        WrongUsage(message.to_owned()).into()
+    })
+}
+
+/// What a party agrees to, in words.
+fn asked(study: &Study, party: &str, early: bool) -> Result<Vec<String>> {
+    let definition = study.definition();
+    let ids = match definition.id_kind() {
+        IdKind::Integer => ", each with an id that is a whole number",
+        IdKind::Text => ", each with an id that is text",
+        IdKind::Row => ", in the order that all parties agreed on",
+    };
+    let mut lines = vec![
+        format!("Study {:?}, id {}", definition.name(), study.id()),
+        format!(
+            "As {party} you are asked to release, once, these columns of a table with exactly {} rows, one a person{ids}:",
+            definition.rows()
+        ),
+    ];
+    for column in definition.party(party)?.columns() {
+        lines.push(format!("  {}", column_text(column)));
+    }
+    lines.extend(statement::of_release(study, party)?);
+    lines.push(if early {
+        "The public dataset may appear before every party has released, with those present.".to_owned()
+    } else {
+        "The public dataset appears when every party has released.".to_owned()
+    });
+    lines.push(
+        "Accepting reads nothing from your table and charges nothing; it binds your key to this study."
+            .to_owned(),
+    );
+    Ok(lines)
+}
+
+/// The same path from whatever folder the next command is run.
+fn absolute(path: &Path) -> Result<PathBuf> {
+    let failed = |source: io::Error| Error::Read { path: path.to_owned(), source };
+    Ok(std::path::absolute(path).map_err(failed)?)
+}

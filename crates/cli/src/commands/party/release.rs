@@ -1,0 +1,161 @@
+//! `potluck party release`.
+
+use anyhow::Result;
+use potluck_client::{FileDigest, Hub};
+use potluck_party::Ledger;
+use potluck_party::ledger::State;
+use potluck_release::files::Existing;
+use potluck_release::signing::{PublicKey, SigningKey};
+use potluck_release::{Release, Study};
+use serde_json::json;
+
+use super::membership::Membership;
+use super::{current_log, drawn_release};
+use crate::args::party::PartyRelease;
+use crate::args::{self, LedgerArguments, TableArguments};
+use crate::commands::Settings;
+use crate::commands::release::{ledger_path, publish};
+use crate::exit::WrongUsage;
+
+pub(super) fn run(arguments: &PartyRelease, settings: &Settings<'_>) -> Result<()> {
+    let address = &arguments.membership.study;
+    let mut membership = Membership::find(&arguments.membership, arguments.party.as_deref())?
+        .ok_or_else(|| not_accepted(&address.to_string()))?;
+    let key = SigningKey::load(&membership.signing_key)?.public();
+    let study = membership.study()?;
+    let hub = membership.connect(&arguments.connection, settings)?;
+    let published = check_membership(&hub, &membership, &study, &key)?;
+
+    let drawn = drawn_release(&membership, &study, Some(&key))?;
+    if let Some(content_hash) = &published
+        && drawn.as_ref().is_none_or(|release| release.content_hash() != content_hash)
+    {
+        let detail = format!(
+            "{} has published a release with content {content_hash}, which is not in {}; nothing was drawn or charged",
+            membership.party,
+            membership.folder().display()
+        );
+        return Err(hub.unsound("the event log", &detail).into());
+    }
+    let repeated = match &drawn {
+        Some(_) if published.is_some() => true,
+        Some(release) if is_recorded(arguments, release)? => true,
+        _ => draw(arguments, &membership, settings)?,
+    };
+    let release = drawn_release(&membership, &study, Some(&key))?.ok_or_else(|| {
+        WrongUsage(format!("{} is gone; run this again", membership.release_file().display()))
+    })?;
+
+    let file = membership.release_file();
+    let progress = settings.printer.transfer("uploading");
+    hub.upload(study.id(), &membership.party, &file, &mut |done, total| progress.transferred(done, total))?;
+    drop(progress);
+    let digest = FileDigest::of(&file)?;
+    let log = current_log(&hub, &membership)?.log;
+    log.check_release(&release, &digest.sha256).map_err(|what| hub.unsound("the event log", &what))?;
+    log.head().clone_into(&mut membership.head);
+    membership.save()?;
+    let value = json!({
+        "release": file.display().to_string(),
+        "content_hash": release.content_hash(),
+        "sha256": digest.sha256,
+        "study_id": study.id(),
+        "url": address.to_string(),
+        "party": membership.party,
+        "signed_by": key.to_string(),
+        "repeated": repeated,
+        "public": !log.datasets().is_empty(),
+        "head": log.head(),
+    });
+    settings.printer.result(&value, || {
+        let done = match (repeated, published.is_some()) {
+            (_, true) => "published before:",
+            (true, false) => "drawn before, at no further charge; published now:",
+            (false, false) => "published",
+        };
+        let left = log.releases().len();
+        let all = study.own_parties().len();
+        format!(
+            "{done} {}\ncontent {}\nsigned by {key}\n{left} of {all} parties have released: {address}\n",
+            file.display(),
+            release.content_hash()
+        )
+    })
+}
+
+fn not_accepted(address: &str) -> WrongUsage {
+    WrongUsage(format!(
+        "you have not accepted this study from here; run `potluck party accept {address} --token-file FILE --signing-key FILE` first"
+    ))
+}
+
+/// Checks with the hub, before anything is charged, that this is the study we accepted, and that the hub knows us and
+/// our key; gives the content hash of our release if it is published.
+fn check_membership(
+    hub: &Hub,
+    membership: &Membership,
+    study: &Study,
+    key: &PublicKey,
+) -> Result<Option<String>> {
+    if hub.contract(&membership.study_id)?.study != *study {
+        return Err(hub.unsound("the study", "it is not the one that was accepted").into());
+    }
+    let invited = hub.invited(study)?;
+    if invited.party != membership.party {
+        let detail = format!("our token is that of {:?}, not of {:?}", invited.party, membership.party);
+        return Err(hub.unsound("the invitation", &detail).into());
+    }
+    let log = current_log(hub, membership)?.log;
+    match log.keys().get(&membership.party) {
+        Some(registered) if registered == key => {}
+        Some(_) => {
+            let message = format!(
+                "{} is not the key that was registered; put the registered key back there, since the hub takes no other",
+                membership.signing_key.display()
+            );
+            return Err(WrongUsage(message).into());
+        }
+        None => return Err(not_accepted(&hub.page(study.id()).to_string()).into()),
+    }
+    Ok(log.releases().get(&membership.party).map(|release| release.content_hash.clone()))
+}
+
+/// Whether the ledger knows that this release is out.
+fn is_recorded(arguments: &PartyRelease, release: &Release) -> Result<bool> {
+    let ledger = Ledger::open(&ledger_path(&arguments.ledger)?)?;
+    let budget = ledger.choose_table(arguments.budget.as_deref())?;
+    let session = ledger.session(&budget, release.study().id(), release.party())?.ok_or_else(|| {
+        // Drawing another one would be a second charge, and the hub takes one release only.
+        WrongUsage(format!(
+            "the release is drawn, but not charged to table {budget:?} of the ledger {}; name the ledger and table that it was charged to with --ledger and --table",
+            ledger.path().display()
+        ))
+    })?;
+    Ok(session.state == State::Published && session.content_hash.as_deref() == Some(release.content_hash()))
+}
+
+/// Draws the release, or takes it up where it stopped, into the state folder; whether it had been drawn before.
+fn draw(arguments: &PartyRelease, membership: &Membership, settings: &Settings<'_>) -> Result<bool> {
+    let data = arguments
+        .data
+        .clone()
+        .ok_or_else(|| WrongUsage("the release is not drawn yet: name your table with --data".to_owned()))?;
+    let release = args::Release {
+        table: TableArguments {
+            study: membership.study_file(),
+            party: membership.party.clone(),
+            data,
+            id: arguments.id.clone(),
+            ignore_extra: arguments.ignore_extra,
+        },
+        ledger: LedgerArguments { ledger: arguments.ledger.ledger.clone() },
+        budget: arguments.budget.clone(),
+        out: membership.release_file(),
+        signing_key: Some(membership.signing_key.clone()),
+        yes: arguments.yes,
+        accept_low_accuracy: arguments.accept_low_accuracy,
+    };
+    // A release that is there is never replaced by another: that would be a second charge.
+    let keep = Settings { existing: Existing::Keep, tmp: settings.tmp.clone(), ..*settings };
+    Ok(publish(&release, &keep)?.published.repeated)
+}

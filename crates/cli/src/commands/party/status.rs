@@ -1,0 +1,163 @@
+//! `potluck party status`.
+
+use anyhow::Result;
+use potluck_release::events::EventLog;
+use potluck_release::exchange::{PartyState, StudyDetails};
+use potluck_release::{Release, Study};
+use serde_json::{Value, json};
+
+use super::membership::Membership;
+use super::{current_log, drawn_release};
+use crate::args::party::PartyStatus;
+use crate::commands::Settings;
+use crate::commands::hub::Connection;
+use crate::output::table;
+
+/// How far a party is.
+struct Progress {
+    party: String,
+    /// The key that it registered when it accepted.
+    key: Option<String>,
+    /// The content hash of its release.
+    released: Option<String>,
+}
+
+pub(super) fn run(arguments: &PartyStatus, settings: &Settings<'_>) -> Result<()> {
+    let address = &arguments.membership.study;
+    let membership = Membership::find(&arguments.membership, arguments.party.as_deref())?;
+    let hub = match &membership {
+        Some(membership) => membership.connect(&arguments.connection, settings)?,
+        None => Connection::from(&arguments.connection).to(address.hub(), None, settings)?,
+    };
+    let details = hub.details(address.id())?;
+    let log = match &membership {
+        Some(membership) => current_log(&hub, membership)?.log,
+        None => hub.log(address.id())?.log,
+    };
+    let study = log.study();
+    let progress: Vec<Progress> = study
+        .definition()
+        .parties()
+        .iter()
+        .map(|party| progress(party.name(), study, &log, &details))
+        .collect();
+    let drawn = match &membership {
+        Some(membership) => drawn_release(membership, study, log.keys().get(&membership.party))?,
+        None => None,
+    };
+    let own = membership.as_ref().map(|membership| Own::new(membership, &log, drawn.as_ref()));
+    let parties: Vec<Value> = progress
+        .iter()
+        .map(|party| json!({ "party": party.party, "key": party.key, "released": party.released }))
+        .collect();
+    let dataset = log.datasets().last();
+    let value = json!({
+        "study_id": study.id(),
+        "study": study.definition().name(),
+        "url": address.to_string(),
+        "you": own.as_ref().map(Own::to_json),
+        "parties": parties,
+        "early": log.early(),
+        "dataset": dataset.map(|file| json!({ "sha256": file.sha256, "size": file.size, "content_hash": file.content_hash })),
+        "head": log.head(),
+    });
+    settings.printer.result(&value, || {
+        let rows: Vec<Vec<String>> = progress
+            .iter()
+            .map(|party| {
+                let short = |hash: &Option<String>| match hash {
+                    Some(hash) => hash.chars().take(16).collect(),
+                    None => "-".to_owned(),
+                };
+                vec![party.party.clone(), short(&party.key), short(&party.released)]
+            })
+            .collect();
+        let public = match dataset {
+            Some(file) => format!(
+                "public dataset: content {}; `potluck hub get {address} --out FILE`",
+                file.content_hash
+            ),
+            None if log.early() => "no public dataset yet; it appears with the first release".to_owned(),
+            None => "no public dataset yet; it appears when every party has released".to_owned(),
+        };
+        let you = own.as_ref().map_or_else(
+            || format!("you have not accepted it from here; `potluck party accept {address}` does"),
+            |own| own.in_words(&address.to_string()),
+        );
+        format!(
+            "Study {:?}, id {}\n{}\n{public}\n{you}\n",
+            study.definition().name(),
+            study.id(),
+            table(&["party", "accepted, key", "released, content"], &rows)
+        )
+    })
+}
+
+/// How far a party is: by the verified log if it takes part in this study, by the hub's word if in one that this one
+/// extends.
+fn progress(party: &str, study: &Study, log: &EventLog, details: &StudyDetails) -> Progress {
+    let elsewhere = |state: &&PartyState| state.name == party && state.study != study.id();
+    match details.party.iter().find(elsewhere) {
+        Some(state) => Progress {
+            party: party.to_owned(),
+            key: state.key.as_deref().map(digits),
+            released: state.release.as_ref().map(|file| digits(&file.content_hash)),
+        },
+        None => Progress {
+            party: party.to_owned(),
+            key: log.keys().get(party).map(ToString::to_string),
+            released: log.releases().get(party).map(|file| file.content_hash.clone()),
+        },
+    }
+}
+
+/// What the hub says is a hash, fit for the terminal.
+fn digits(text: &str) -> String {
+    text.chars().filter(char::is_ascii_hexdigit).take(64).collect()
+}
+
+/// How far we are.
+struct Own {
+    party: String,
+    accepted: bool,
+    drawn: Option<String>,
+    released: bool,
+    /// Whether what is published is what we drew.
+    same: bool,
+}
+
+impl Own {
+    fn new(membership: &Membership, log: &EventLog, drawn: Option<&Release>) -> Self {
+        let released = log.releases().get(&membership.party);
+        Self {
+            party: membership.party.clone(),
+            accepted: log.keys().contains_key(&membership.party),
+            drawn: drawn.map(|release| release.content_hash().to_owned()),
+            released: released.is_some(),
+            same: released.map(|file| file.content_hash.as_str()) == drawn.map(Release::content_hash),
+        }
+    }
+
+    fn to_json(&self) -> Value {
+        json!({ "party": self.party, "accepted": self.accepted, "drawn": self.drawn, "released": self.released })
+    }
+
+    fn in_words(&self, address: &str) -> String {
+        let Self { party, .. } = self;
+        match (self.accepted, &self.drawn, self.released) {
+            (false, ..) => format!(
+                "you ({party}): the hub knows of no acceptance; accept it again with `potluck party accept {address}`"
+            ),
+            (true, None, false) => {
+                format!("you ({party}): accepted; release with `potluck party release {address} --data FILE`")
+            }
+            (true, Some(_), false) => format!(
+                "you ({party}): the release is drawn but not uploaded; run `potluck party release {address}` again, at no further charge"
+            ),
+            (true, _, true) if self.same => format!("you ({party}): released; nothing is left to do"),
+            (true, _, true) => {
+                format!("you ({party}): released, but the release that is published is not kept here")
+            }
+        }
+    }
+}

@@ -1,0 +1,299 @@
+//! A hub and its parties as processes of their own, over TLS, through a line that stops in mid-upload: whoever is killed
+//! in the middle of a release or an upload, nothing is lost, nothing is charged twice, and the public dataset verifies.
+#![cfg(unix)]
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime};
+
+use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+use support::{Outcome, Workplace};
+
+const ROWS: usize = 40_000;
+
+/// Releases of some hundred kilobytes: large enough to stop in the middle of one.
+const STUDY: &str = r#"format = 1
+[study]
+name = "over the network"
+rows = 40000
+id = "integer"
+method = "rmgm"
+k = 30000
+[privacy]
+epsilon = 1.0
+delta = 1e-5
+[[party]]
+name = "north"
+[[party.column]]
+name = "age"
+lo = 18
+hi = 100
+[[party]]
+name = "south"
+[[party.column]]
+name = "pressure"
+lo = 80
+hi = 200
+[[party]]
+name = "registry"
+[[party.column]]
+name = "income"
+lo = 0
+hi = 100
+"#;
+
+const PARTIES: [(&str, &str); 3] = [("north", "age"), ("south", "pressure"), ("registry", "income")];
+
+/// Bytes of an upload after which the line stops.
+const STOP_AFTER: i64 = 60_000;
+
+/// A line between parties and hub that can stop, and that counts what it carries towards the hub.
+struct Line {
+    port: u16,
+    left: Arc<AtomicI64>,
+    carried: Arc<AtomicU64>,
+}
+
+impl Line {
+    fn to(hub: u16) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let (left, carried) = (Arc::new(AtomicI64::new(i64::MAX)), Arc::new(AtomicU64::new(0)));
+        let shared = (Arc::clone(&left), Arc::clone(&carried));
+        thread::spawn(move || {
+            for party in listener.incoming().map(Result::unwrap) {
+                let Ok(hub) = TcpStream::connect(("127.0.0.1", hub)) else { continue };
+                let (left, carried) = (Arc::clone(&shared.0), Arc::clone(&shared.1));
+                let (from, into) = (party.try_clone().unwrap(), hub.try_clone().unwrap());
+                thread::spawn(move || {
+                    carry(from, into, |bytes| {
+                        while left.load(Ordering::SeqCst) <= 0 {
+                            thread::sleep(Duration::from_millis(10));
+                        }
+                        left.fetch_sub(bytes as i64, Ordering::SeqCst);
+                        carried.fetch_add(bytes as u64, Ordering::SeqCst);
+                    });
+                });
+                thread::spawn(move || carry(hub, party, |_| {}));
+            }
+        });
+        Self { port, left, carried }
+    }
+
+    fn stop_after(&self, bytes: i64) {
+        self.left.store(bytes, Ordering::SeqCst);
+    }
+
+    fn wait_until_stopped(&self) {
+        let started = Instant::now();
+        while self.left.load(Ordering::SeqCst) > 0 {
+            assert!(started.elapsed() < Duration::from_secs(60), "the line did not stop");
+            thread::sleep(Duration::from_millis(10));
+        }
+        // What was let through arrives.
+        thread::sleep(Duration::from_millis(300));
+    }
+
+    fn go_on(&self) {
+        self.carried.store(0, Ordering::SeqCst);
+        self.left.store(i64::MAX, Ordering::SeqCst);
+    }
+}
+
+fn carry(mut from: TcpStream, mut into: TcpStream, before: impl Fn(usize)) {
+    let mut buffer = [0; 4096];
+    while let Ok(read) = from.read(&mut buffer) {
+        before(read);
+        if read == 0 || into.write_all(&buffer[..read]).is_err() {
+            break;
+        }
+    }
+    let _ = (from.shutdown(Shutdown::Both), into.shutdown(Shutdown::Both));
+}
+
+/// A running hub; it is killed when the test ends.
+struct Server {
+    child: Child,
+    port: u16,
+}
+
+impl Server {
+    fn start(place: &Workplace, port: u16) -> Self {
+        let listen = format!("127.0.0.1:{port}");
+        let mut command = place.command(&["hub", "serve", "--data", "hub", "--listen", &listen]);
+        command.args(["--tls-cert", "cert.pem", "--tls-key", "key.pem"]);
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let port = line.trim().rsplit(':').next().unwrap().trim_end_matches('/').parse();
+        Self { child, port: port.unwrap_or_else(|_| panic!("the hub said {line:?}")) }
+    }
+
+    fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = (self.child.kill(), self.child.wait());
+    }
+}
+
+/// Certificates of an authority and of a hub on this machine.
+fn write_certificates(place: &Workplace) {
+    let authority_key = KeyPair::generate().unwrap();
+    let mut authority = CertificateParams::new(Vec::new()).unwrap();
+    authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    place.write("ca.pem", authority.self_signed(&authority_key).unwrap().pem());
+    let key = KeyPair::generate().unwrap();
+    let certificate = CertificateParams::new(vec!["127.0.0.1".to_owned()]).unwrap();
+    let certificate = certificate.signed_by(&key, &Issuer::new(authority, authority_key)).unwrap();
+    place.write("cert.pem", certificate.pem());
+    place.write("key.pem", key.serialize_pem());
+}
+
+fn command(place: &Workplace, arguments: &[&str]) -> Command {
+    let mut command = place.command(arguments);
+    command.env("XDG_DATA_HOME", place.path("data")).env("POTLUCK_CA_CERT", place.path("ca.pem"));
+    command
+}
+
+fn run(place: &Workplace, arguments: &[&str]) -> Outcome {
+    Outcome::new(&command(place, arguments).output().unwrap())
+}
+
+fn release(place: &Workplace, url: &str, party: &str) -> Command {
+    let (data, ledger) = (format!("{party}.csv"), format!("{party}.ledger"));
+    let mut command = command(place, &["party", "release", url, "--party", party, "--data", &data, "--yes"]);
+    command.args(["--accept-low-accuracy", "--json", "--ledger", &ledger]);
+    command
+}
+
+fn spent(place: &Workplace, party: &str) -> u128 {
+    let ledger = format!("{party}.ledger");
+    let shown = run(place, &["ledger", "show", "--json", "--ledger", &ledger]).json();
+    shown["budgets"][0]["spent"].as_str().unwrap().parse().unwrap()
+}
+
+/// When the ledger last changed, seen from outside: looking into it would lock the release out.
+fn ledger_stamp(place: &Workplace, party: &str) -> Option<SystemTime> {
+    let file =
+        |suffix: &str| fs::metadata(place.path(&format!("{party}.ledger{suffix}"))).ok()?.modified().ok();
+    ["", "-wal", "-journal"].into_iter().filter_map(file).max()
+}
+
+/// Kills a release when the ledger has changed so many times: the charge is reserved, spent, noise is stored.
+fn kill_in_mid_release(place: &Workplace, url: &str, party: &str, changes: usize) {
+    let mut stamp = ledger_stamp(place, party);
+    let mut child = release(place, url, party).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let mut seen = 0;
+    while seen < changes && child.try_wait().unwrap().is_none() {
+        let now = ledger_stamp(place, party);
+        if now != stamp {
+            (stamp, seen) = (now, seen + 1);
+        }
+        thread::yield_now();
+    }
+    let _ = child.kill();
+    child.wait().unwrap();
+}
+
+#[test]
+fn whoever_is_killed_nothing_is_lost_or_charged_twice() {
+    let place = Workplace::empty();
+    write_certificates(&place);
+    place.write("study.toml", STUDY);
+    run(&place, &["study", "seal", "study.toml"]).ok();
+    for (party, column) in PARTIES {
+        let rows: String = (0..ROWS).map(|at| format!("{at},{}\n", 80 + at % 20)).collect();
+        place.write(&format!("{party}.csv"), format!("id,{column}\n{rows}"));
+        run(&place, &["key", "new", "--out", &format!("{party}.key")]).ok();
+        let ledger = format!("{party}.ledger");
+        let budget = ["--table", "people", "--epsilon", "1", "--delta", "1e-5", "--ledger", &ledger];
+        run(&place, &[&["ledger", "init"], budget.as_slice()].concat()).ok();
+    }
+    let mut hub = Server::start(&place, 0);
+    let line = Line::to(hub.port);
+    let token = run(&place, &["hub", "coordinator", "add", "ada", "--data", "hub"]).ok().stdout;
+    place.write("ada.token", token);
+    let address = format!("https://127.0.0.1:{}", line.port);
+    let create = ["hub", "study", "create", "study.toml", "--hub", &address, "--token-file", "ada.token"];
+    let created = run(&place, &[create.as_slice(), &["--out", "invitations", "--json"]].concat()).json();
+    let url = created["url"].as_str().unwrap().to_owned();
+    for (party, _) in PARTIES {
+        let (token, key) = (format!("invitations/{party}.invitation"), format!("{party}.key"));
+        let accept = ["party", "accept", &url, "--token-file", &token, "--signing-key", &key, "--yes"];
+        run(&place, &accept).ok();
+        run(&place, &accept).ok();
+    }
+
+    // The party is killed in mid-upload, and started again.
+    line.stop_after(STOP_AFTER);
+    let mut child =
+        release(&place, &url, "north").stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    line.wait_until_stopped();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    line.go_on();
+    let charged = spent(&place, "north");
+    assert!(charged > 0, "the release was drawn");
+    let done = Outcome::new(&release(&place, &url, "north").output().unwrap()).json();
+    assert_eq!(done["repeated"], true);
+    let size = fs::metadata(done["release"].as_str().unwrap()).unwrap().len();
+    let carried = line.carried.load(Ordering::SeqCst);
+    assert!(carried < size, "all {size} bytes were sent again: {carried}");
+    assert_eq!(spent(&place, "north"), charged);
+
+    // The hub is killed in mid-upload, and started again; the party waits and goes on by itself.
+    line.stop_after(STOP_AFTER);
+    let child = release(&place, &url, "south").stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    line.wait_until_stopped();
+    hub.kill();
+    line.go_on();
+    let hub = Server::start(&place, hub.port);
+    let done = Outcome::new(&child.wait_with_output().unwrap()).json();
+    assert_eq!((&done["repeated"], &done["public"]), (&false.into(), &false.into()), "one party is missing");
+    assert_eq!(spent(&place, "south"), charged);
+    let again = Outcome::new(&release(&place, &url, "south").output().unwrap()).json();
+    assert_eq!((&again["repeated"], &again["sha256"]), (&true.into(), &done["sha256"]));
+
+    // A party is killed in mid-release, early and later, and started again.
+    let published = || {
+        run(&place, &["party", "status", &url, "--party", "registry", "--json"]).json()["you"]["released"]
+            .clone()
+    };
+    for changes in 1..=3 {
+        kill_in_mid_release(&place, &url, "registry", changes);
+        assert!(spent(&place, "registry") <= charged, "killed after {changes} changes");
+        if changes == 1 {
+            assert_eq!(published(), false, "it was killed before it could release");
+        }
+    }
+    let done = Outcome::new(&release(&place, &url, "registry").output().unwrap()).json();
+    assert_eq!(done["public"], true);
+    assert_eq!(spent(&place, "registry"), charged);
+
+    let get = ["hub", "get", &url, "--out", "public.parquet", "--events", "events.jsonl", "--json"];
+    let got = run(&place, &get).json();
+    assert_eq!(got["latest"], true);
+    let head = got["head"].as_str().unwrap();
+    let verified =
+        run(&place, &["verify", "events.jsonl", "public.parquet", "study.toml", "--head", head]).ok().stdout;
+    assert!(verified.contains("published, the latest"), "{verified}");
+    let status = run(&place, &["party", "status", &url, "--party", "north", "--json"]).json();
+    assert_eq!((&status["you"]["released"], status["dataset"].is_object()), (&true.into(), true));
+    run(&place, &["fit", "public.parquet", "--label", "pressure"]).ok();
+    drop(hub);
+    run(&place, &["party", "status", &url, "--party", "north", "--retry-for", "0"])
+        .refused(6, &["cannot reach"]);
+}
