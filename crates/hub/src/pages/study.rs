@@ -58,10 +58,11 @@ pub(super) async fn page(
 /// The page as it is in memory, or made anew if something has happened since.
 fn render(app: &Shared, id: &str, address: String) -> Result<Arc<Rendered>, Refusal> {
     let record = app.store.study(id)?.ok_or_else(Refusal::no_study)?;
-    if let Some(known) = app.rendered.get(id) {
-        if Arc::ptr_eq(&known.record, &record) && known.address == address {
-            return Ok(known);
-        }
+    let known = app.rendered.get(id);
+    if let Some(known) =
+        known.filter(|known| Arc::ptr_eq(&known.record, &record) && known.address == address)
+    {
+        return Ok(known);
     }
     let events = app.store.events(id, record.events.saturating_sub(EVENTS), EVENTS)?;
     let mut extending = Vec::new();
