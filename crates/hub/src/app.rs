@@ -30,8 +30,11 @@ pub(crate) struct App {
     /// What came of forms that create studies, so that sending one twice creates one study.
     pub(crate) created: Cache<Created, String>,
     /// One upload of a party at a time.
-    uploads: Mutex<HashMap<(String, String), Arc<AsyncMutex<()>>>>,
+    uploads: Mutex<HashMap<(String, String), Slot>>,
 }
+
+/// Held by whoever uploads.
+type Slot = Arc<AsyncMutex<()>>;
 
 /// How handlers hold it.
 pub(crate) type Shared = Arc<App>;

@@ -76,7 +76,7 @@ impl Fitted {
 /// Datasets and fits in memory.
 pub(crate) struct Fits {
     datasets: Cache<String, Arc<PublicDataset>>,
-    fits: Cache<Key, Arc<Fitted>>,
+    fitted: Cache<Key, Arc<Fitted>>,
     permits: Semaphore,
 }
 
@@ -89,7 +89,7 @@ impl Fits {
         };
         Self {
             datasets: Cache::builder().max_capacity(DATASET_BYTES).weigher(bytes).build(),
-            fits: Cache::new(FITS),
+            fitted: Cache::new(FITS),
             permits: Semaphore::new(cores),
         }
     }
@@ -113,19 +113,19 @@ pub(crate) async fn fitted(
     };
     let sha256 = dataset.file.sha256.clone();
     let key = Key(sha256.clone(), request.clone());
-    if let Some(fitted) = app.fits.fits.get(&key) {
+    if let Some(fitted) = app.fits.fitted.get(&key) {
         return Ok(fitted);
     }
     let regression = regression(request.clone())?;
     let _permit = app.fits.permits.acquire().await.map_err(|_| Error::damaged("the hub is stopping"))?;
     app.blocking(move |app| {
-        if let Some(fitted) = app.fits.fits.get(&key) {
+        if let Some(fitted) = app.fits.fitted.get(&key) {
             return Ok(fitted);
         }
         let dataset = app.fits.dataset(&app.store.object(&sha256), &sha256)?;
         let model = fit(&dataset, &regression).map_err(|error| Refusal::Unacceptable(error.to_string()))?;
         let fitted = Arc::new(Fitted { request, model, dataset, findings: OnceLock::new() });
-        app.fits.fits.insert(key, Arc::clone(&fitted));
+        app.fits.fitted.insert(key, Arc::clone(&fitted));
         app.metrics.fits.inc();
         Ok(fitted)
     })

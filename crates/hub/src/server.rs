@@ -63,18 +63,14 @@ async fn run(config: Config, ready: impl FnOnce(&str) + Send) -> Result<(), Erro
         builder.http1().timer(TokioTimer::new()).header_read_timeout(silence);
         builder.http2().timer(TokioTimer::new()).keep_alive_interval(silence).max_concurrent_streams(64);
     };
-    let result = match tls {
-        Some(tls) => {
-            let mut server =
-                axum_server::from_tcp_rustls(listener, tls).map_err(cannot_listen)?.handle(handle);
-            patient(server.http_builder());
-            server.serve(service).await
-        }
-        None => {
-            let mut server = axum_server::from_tcp(listener).map_err(cannot_listen)?.handle(handle);
-            patient(server.http_builder());
-            server.serve(service).await
-        }
+    let result = if let Some(tls) = tls {
+        let mut server = axum_server::from_tcp_rustls(listener, tls).map_err(cannot_listen)?.handle(handle);
+        patient(server.http_builder());
+        server.serve(service).await
+    } else {
+        let mut server = axum_server::from_tcp(listener).map_err(cannot_listen)?.handle(handle);
+        patient(server.http_builder());
+        server.serve(service).await
     };
     result.map_err(cannot_listen)?;
     tracing::info!("stopped");

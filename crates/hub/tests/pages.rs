@@ -582,14 +582,17 @@ fn refusals_are_pages_for_people_and_problems_for_programs() {
     let large = "x".repeat(1 << 20);
     browser.post("/sign-in", &[("token", &large)]).sound(413).says("That is too much");
     browser.get("/studies?after=x").sound(400);
-    assert_eq!(hub.get("/api/v1/studies/0000").refusal(404).is_empty(), false);
-    assert_eq!(hub.get("/api/nothing").refusal(404).is_empty(), false);
+    assert!(!hub.get("/api/v1/studies/0000").refusal(404).is_empty());
+    assert!(!hub.get("/api/nothing").refusal(404).is_empty());
     let quoted = Browser::new(&hub).agent.post(hub.url.clone() + "/sign-in").send_json("{}").unwrap();
     see(quoted).sound(415);
 
     let hurried = Hub::start_with(Options { requests_per_minute: Some(2), ..Options::default() });
     let browser = Browser::new(&hurried);
-    let last = (0..5).map(|_| browser.get("/")).last().unwrap();
+    let mut last = browser.get("/");
+    while last.status == 200 {
+        last = browser.get("/");
+    }
     assert!(!last.header("retry-after").is_empty());
     last.sound(429).says("Slow down, please");
 }

@@ -204,7 +204,7 @@ fn made_up(party: usize) -> String {
     text.push('\n');
     let mut own = ChaCha12Rng::seed_from_u64(1 + party as u64);
     let mut common = ChaCha12Rng::seed_from_u64(0);
-    let mut normal =
+    let normal =
         |rng: &mut ChaCha12Rng| (0..12).map(|_| f64::from(rng.next_u32()) / 2f64.powi(32)).sum::<f64>() - 6.0;
     for id in 0..ROWS {
         let shared = normal(&mut common);

@@ -59,8 +59,7 @@ pub(super) async fn page(
 fn render(app: &Shared, id: &str, address: String) -> Result<Arc<Rendered>, Refusal> {
     let record = app.store.study(id)?.ok_or_else(Refusal::no_study)?;
     let known = app.rendered.get(id);
-    if let Some(known) =
-        known.filter(|known| Arc::ptr_eq(&known.record, &record) && known.address == address)
+    if let Some(known) = known.filter(|known| Arc::ptr_eq(&known.record, &record) && known.address == address)
     {
         return Ok(known);
     }
