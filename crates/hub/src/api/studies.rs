@@ -9,7 +9,6 @@ use axum::response::{IntoResponse, Response};
 use potluck_release::exchange::{
     CreatedStudy, EventPage, Invitation, NewStudy, Problem as ProblemBody, StudyDetails, StudyPage,
 };
-use potluck_release::statement::Guarantee;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
@@ -119,8 +118,8 @@ pub(super) async fn details(
         extended_by: record.extended_by.clone(),
         party: record.parties.clone(),
         dataset_file: record.dataset.clone(),
-        per_party: Guarantee::of_party(study).into(),
-        joint: Guarantee::joint(study, study.definition().parties().len()).into(),
+        per_party: record.guarantees().each.clone(),
+        joint: record.guarantees().joint.clone(),
         head: record.head.clone(),
     }))
 }

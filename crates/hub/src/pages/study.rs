@@ -15,8 +15,7 @@ use potluck_report::words::{self, name};
 use super::invitations::party_commands;
 use super::layout::{Page, Place};
 use super::parts::{
-    Guarantees, badge, counted, digest, guarantee, progress, rendered, scrolling, secret, size, snippet,
-    time, trail,
+    badge, counted, digest, guarantee, progress, rendered, scrolling, secret, size, snippet, time, trail,
 };
 use super::promise::{promise, relatives};
 use super::visitor::Visitor;
@@ -91,7 +90,7 @@ fn public(record: &StudyRecord, extending: &[Arc<StudyRecord>], events: &[Event]
 
 fn head(record: &StudyRecord) -> Markup {
     let definition = record.study.definition();
-    let guarantees = Guarantees::of(record);
+    let guarantees = record.guarantees();
     let fact = |what: &str, value: Markup| html! { div { dt { (what) } dd { (value) } } };
     html! {
         header .study-head {

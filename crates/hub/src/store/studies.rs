@@ -220,6 +220,7 @@ fn load(database: &Connection, id: &str) -> Result<Option<StudyRecord>, Error> {
         extended_by,
         head: head.hash,
         events: head.sequence,
+        guarantees: std::sync::OnceLock::new(),
         study,
     }))
 }
