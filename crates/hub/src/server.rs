@@ -12,7 +12,8 @@ use axum::http::{HeaderValue, Method, StatusCode, Uri, header};
 use axum::middleware::{Next, from_fn_with_state, map_response};
 use axum::response::{IntoResponse, Response};
 use axum_server::Handle;
-use axum_server::tls_rustls::RustlsConfig;
+use axum_server::accept::NoDelayAcceptor;
+use axum_server::tls_rustls::{RustlsAcceptor, RustlsConfig};
 use hyper_util::rt::TokioTimer;
 use tokio::runtime;
 use tokio::signal::unix::{SignalKind, signal};
@@ -63,12 +64,14 @@ async fn run(config: Config, ready: impl FnOnce(&str) + Send) -> Result<(), Erro
         builder.http1().timer(TokioTimer::new()).header_read_timeout(silence);
         builder.http2().timer(TokioTimer::new()).keep_alive_interval(silence).max_concurrent_streams(64);
     };
+    // Without delay: an answer's last piece does not wait for the client to acknowledge the one before.
+    let server = axum_server::from_tcp(listener).map_err(cannot_listen)?.handle(handle);
     let result = if let Some(tls) = tls {
-        let mut server = axum_server::from_tcp_rustls(listener, tls).map_err(cannot_listen)?.handle(handle);
+        let mut server = server.acceptor(RustlsAcceptor::new(tls).acceptor(NoDelayAcceptor));
         patient(server.http_builder());
         server.serve(service).await
     } else {
-        let mut server = axum_server::from_tcp(listener).map_err(cannot_listen)?.handle(handle);
+        let mut server = server.acceptor(NoDelayAcceptor);
         patient(server.http_builder());
         server.serve(service).await
     };

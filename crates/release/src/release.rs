@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::path::Path;
 
+use parquet::file::metadata::RowGroupMetaData;
 use potluck_core::encoding::{Ball, Scaling};
 use potluck_core::noise::Sigma;
 use potluck_core::stage::{Stage, Statistic};
@@ -363,7 +364,7 @@ impl Release {
             let decoded =
                 file.row_groups().iter().map(|group| group.total_byte_size().max(0) as u64).sum::<u64>();
             let values = study.seal().k() * width as u64;
-            if file.row_groups().iter().map(parquet::file::metadata::RowGroupMetaData::num_rows).sum::<i64>()
+            if file.row_groups().iter().map(RowGroupMetaData::num_rows).sum::<i64>()
                 != file.file_metadata().num_rows()
                 || decoded > 9 * values + 4096 * (width * file.num_row_groups().max(1)) as u64
             {

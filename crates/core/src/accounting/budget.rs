@@ -6,6 +6,7 @@ use std::str::FromStr;
 use thiserror::Error;
 
 use super::curve;
+use super::memo::Memo;
 
 /// Why a budget is not usable.
 #[derive(Debug, Error, Clone, PartialEq)]
@@ -137,7 +138,10 @@ impl Mu {
     /// whatever is μ-GDP for the replacement of one subject is (ε', δ')-DP for it (Balle and Wang 2018,
     /// Theorem 8; Dong, Roth and Su 2022, Corollary 2.13; docs/PRIVACY.md#accounting).
     pub fn analytic(epsilon: Epsilon, delta: Delta) -> Result<Self, BudgetError> {
-        Self::largest(|mu| curve::holds(mu.squared(), epsilon.0.next_down(), delta.0.next_down()))
+        static KNOWN: Memo<(u64, u64), Option<Mu>> = Memo::new();
+        let allowed = |mu: Self| curve::holds(mu.squared(), epsilon.0.next_down(), delta.0.next_down());
+        KNOWN
+            .get((epsilon.0.to_bits(), delta.0.to_bits()), || Self::largest(allowed))
             .ok_or(BudgetError::NoRoom { epsilon: epsilon.0, delta: delta.0 })
     }
 

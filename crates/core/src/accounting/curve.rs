@@ -10,6 +10,7 @@
 use num_bigint::BigUint;
 
 use super::budget::{Delta, Epsilon, Mu, MuSquared};
+use super::memo::Memo;
 use crate::interval::{Interval, Ratio, f64_up, sqrt_up};
 
 /// The relative precisions tried, in bits, one after the other, until a question is decided.
@@ -42,6 +43,11 @@ pub fn delta_for(mu_squared: MuSquared, epsilon: Epsilon) -> f64 {
 /// A √μ²-GDP mechanism is (ε', δ')-DP, for the same neighbours, for every ε', δ' whose nearest floats are
 /// the result and `delta`: the statement stays true in decimal text (docs/PRIVACY.md#accounting).
 pub fn epsilon_for(mu_squared: MuSquared, delta: Delta) -> f64 {
+    static KNOWN: Memo<(MuSquared, u64), f64> = Memo::new();
+    KNOWN.get((mu_squared, delta.get().to_bits()), || smallest_epsilon(mu_squared, delta))
+}
+
+fn smallest_epsilon(mu_squared: MuSquared, delta: Delta) -> f64 {
     let target = delta.get().next_down();
     if holds(mu_squared, 0.0, target) {
         return 0.0;

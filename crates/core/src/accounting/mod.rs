@@ -18,6 +18,7 @@
 
 mod budget;
 mod curve;
+mod memo;
 mod sigma;
 
 pub use budget::{BudgetError, Delta, Epsilon, Mu, MuSquared};
