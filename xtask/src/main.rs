@@ -141,10 +141,10 @@ fn in_python(arguments: &[&str]) -> Result<(), String> {
 
 /// The browser that tests drive: Debian's, installed if we may.
 fn chromium() -> Result<(), String> {
+    const INSTALL: [&str; 4] = ["install", "--yes", "--no-install-recommends", "chromium"];
     if Path::new("/usr/bin/chromium").exists() {
         return Ok(());
     }
-    const INSTALL: [&str; 4] = ["install", "--yes", "--no-install-recommends", "chromium"];
     let is_root =
         Command::new("id").arg("-u").output().is_ok_and(|output| output.stdout.trim_ascii() == b"0");
     if !is_root {

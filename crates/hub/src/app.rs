@@ -38,8 +38,11 @@ pub(crate) struct App {
     cores: Arc<Semaphore>,
     waiting: Arc<Semaphore>,
     /// One upload of a party at a time.
-    uploads: Mutex<HashMap<(String, String), Arc<AsyncMutex<()>>>>,
+    uploads: Mutex<HashMap<(String, String), Slot>>,
 }
+
+/// Held by whoever uploads.
+type Slot = Arc<AsyncMutex<()>>;
 
 /// How handlers hold it.
 pub(crate) type Shared = Arc<App>;

@@ -85,7 +85,7 @@ impl Fitted {
 /// Datasets and fits in memory.
 pub(crate) struct Fits {
     datasets: Cache<String, Arc<PublicDataset>>,
-    fits: Cache<Key, Arc<Fitted>>,
+    fitted: Cache<Key, Arc<Fitted>>,
 }
 
 impl Fits {
@@ -96,7 +96,7 @@ impl Fits {
         };
         Self {
             datasets: Cache::builder().max_capacity(DATASET_BYTES).weigher(bytes).build(),
-            fits: Cache::builder().max_capacity(FIT_BYTES).weigher(fit_bytes).build(),
+            fitted: Cache::builder().max_capacity(FIT_BYTES).weigher(fit_bytes).build(),
         }
     }
 
@@ -125,12 +125,12 @@ pub(crate) async fn fitted(
     };
     let sha256 = dataset.file.sha256.clone();
     let key = Key(sha256.clone(), request.clone());
-    if let Some(fitted) = app.fits.fits.get(&key) {
+    if let Some(fitted) = app.fits.fitted.get(&key) {
         return Ok(fitted);
     }
     let regression = regression(request.clone())?;
     app.compute(move |app| {
-        if let Some(fitted) = app.fits.fits.get(&key) {
+        if let Some(fitted) = app.fits.fitted.get(&key) {
             return Ok(fitted);
         }
         let dataset = app.fits.dataset(&app.store.object(&sha256), &sha256)?;
@@ -142,7 +142,7 @@ pub(crate) async fn fitted(
             sha256,
             findings: OnceLock::new(),
         });
-        app.fits.fits.insert(key, Arc::clone(&fitted));
+        app.fits.fitted.insert(key, Arc::clone(&fitted));
         app.metrics.fits.inc();
         Ok(fitted)
     })

@@ -71,23 +71,18 @@ async fn run(config: Config, ready: impl FnOnce(&str) + Send) -> Result<(), Erro
     let patient = |builder: &mut hyper_util::server::conn::auto::Builder<_>| {
         builder.http1().timer(TokioTimer::new()).header_read_timeout(silence);
     };
-    // Without delay: an answer's last piece does not wait for the client to acknowledge the one before.
     let connections = Connections::new(config.connections);
     // HTTP/1 alone: telling the versions apart would let silent clients stay, and proxies speak the others.
     let server = axum_server::from_tcp(listener).map_err(cannot_listen)?.handle(handle);
-    let result = match tls {
-        Some(tls) => {
-            let mut server = server
-                .acceptor(RustlsAcceptor::new(tls).handshake_timeout(silence).acceptor(connections))
-                .http1_only();
-            patient(server.http_builder());
-            server.serve(service).await
-        }
-        None => {
-            let mut server = server.acceptor(connections).http1_only();
-            patient(server.http_builder());
-            server.serve(service).await
-        }
+    let result = if let Some(tls) = tls {
+        let acceptor = RustlsAcceptor::new(tls).handshake_timeout(silence).acceptor(connections);
+        let mut server = server.acceptor(acceptor).http1_only();
+        patient(server.http_builder());
+        server.serve(service).await
+    } else {
+        let mut server = server.acceptor(connections).http1_only();
+        patient(server.http_builder());
+        server.serve(service).await
     };
     result.map_err(cannot_listen)?;
     tracing::info!("stopped");

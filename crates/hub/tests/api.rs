@@ -433,7 +433,7 @@ fn what_is_too_large_is_refused_before_it_arrives() {
     let size = 50 << 20;
     write!(stream, "POST /api/v1/studies HTTP/1.1\r\nhost: hub\r\nauthorization: Bearer {}\r\ncontent-type: application/json\r\ncontent-length: {size}\r\nconnection: close\r\n\r\n", hub.coordinator).unwrap();
     // The hub hangs up long before all of it is sent.
-    assert!((0..size >> 16).any(|_| stream.write_all(&[b' '; 1 << 16]).is_err()));
+    assert!((0..size >> 16).any(|_| stream.write_all(&vec![b' '; 1 << 16]).is_err()));
     assert_eq!(hub.files(), (0, 0));
 }
 

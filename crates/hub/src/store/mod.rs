@@ -13,14 +13,15 @@ mod studies;
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::Duration;
 
 use jiff::Timestamp;
 use moka::sync::Cache;
 use potluck_release::Study;
 use potluck_release::events::{Change, Event};
-use potluck_release::exchange::{DatasetState, PartyState};
+use potluck_release::exchange::{DatasetState, GuaranteeNumbers, PartyState};
+use potluck_release::statement::Guarantee;
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 
 pub use backup::back_up;
@@ -95,9 +96,27 @@ pub struct StudyRecord {
     pub head: String,
     /// The number of events.
     pub events: u64,
+    guarantees: OnceLock<Guarantees>,
+}
+
+/// What the releases of a study promise.
+#[derive(Clone, Debug)]
+pub struct Guarantees {
+    /// Each party's.
+    pub each: GuaranteeNumbers,
+    /// Those of all parties together.
+    pub joint: GuaranteeNumbers,
 }
 
 impl StudyRecord {
+    /// What the releases promise; computed when it is first asked for, because outward rounding takes milliseconds.
+    pub fn guarantees(&self) -> &Guarantees {
+        self.guarantees.get_or_init(|| Guarantees {
+            each: Guarantee::of_party(&self.study).into(),
+            joint: Guarantee::joint(&self.study, self.study.definition().parties().len()).into(),
+        })
+    }
+
     /// How many parties have accepted.
     pub fn accepted(&self) -> usize {
         self.parties.iter().filter(|party| party.accepted.is_some()).count()

@@ -32,13 +32,12 @@ impl Store {
     ) -> Result<(String, Creation), Refusal> {
         let study = Study::parse(text).map_err(|error| Refusal::Unacceptable(error.to_string()))?;
         let base = study.base().map(Study::id);
-        if let Some(base) = study.base() {
-            if self.study(base.id())?.is_none() {
-                return Err(Refusal::Conflict(format!(
-                    "the study extends {}, which this hub does not have; create that one first",
-                    base.id()
-                )));
-            }
+        if let Some(base) = base
+            && self.study(base)?.is_none()
+        {
+            return Err(Refusal::Conflict(format!(
+                "the study extends {base}, which this hub does not have; create that one first"
+            )));
         }
         let names: Vec<&str> = study.own_parties().iter().map(potluck_release::study::Party::name).collect();
         let mut invitations = Vec::new();
@@ -236,6 +235,7 @@ fn load(database: &Connection, id: &str) -> Result<Option<StudyRecord>, Error> {
         extended_by,
         head: head.hash,
         events: head.sequence,
+        guarantees: std::sync::OnceLock::new(),
         study,
     }))
 }
