@@ -268,7 +268,8 @@ fn a_busy_hub_is_asked_again_when_it_said() {
 fn an_upload_waits_for_the_one_before_it() {
     let folder = tempfile::tempdir().unwrap();
     let (path, bytes) = file(&folder, 1000);
-    let taken = "{\"type\":\"x\",\"title\":\"Conflict\",\"status\":409,\"detail\":\"another upload is under way\"}";
+    let taken =
+        "{\"type\":\"x\",\"title\":\"Conflict\",\"status\":409,\"detail\":\"another upload is under way\"}";
     let failed = "{\"type\":\"x\",\"title\":\"Failed\",\"status\":500}";
     let hub = Scripted::new(vec![
         state(0, false),

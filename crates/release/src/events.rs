@@ -591,10 +591,7 @@ mod tests {
         assert_eq!(log.head(), events.last().unwrap().hash);
         assert_eq!(log.keys()["north"], key(1).public());
         assert_eq!(log.keys()["south"], key(2).public());
-        assert_eq!(
-            log.releases()["south"],
-            file(&["south"], '2', 7, 'e')
-        );
+        assert_eq!(log.releases()["south"], file(&["south"], '2', 7, 'e'));
         assert_eq!(log.datasets(), [file(&["north", "south"], '5', 9, '6')]);
         assert!(EventLog::read(&folder.path().join("none")).is_err());
     }

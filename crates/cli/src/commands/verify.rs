@@ -142,7 +142,8 @@ fn examine(path: &Path, known: &Known) -> Result<Good> {
             let sha256 = sha256()?;
             let study = dataset.study();
             let standing = known.check(study, |log| {
-                let missing = |(party, _)| study.study_of(party).ok().filter(|&under| known.log_of(under).is_none());
+                let missing =
+                    |(party, _)| study.study_of(party).ok().filter(|&under| known.log_of(under).is_none());
                 if let Some(under) = dataset.parties().find_map(missing) {
                     return Err(format!("parties in it released under another study; {}", how_to_get(under)));
                 }

@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use potluck_client::Log;
-use potluck_release::{PublicDataset, Study};
 use potluck_release::files::{Audience, check_writable, write_file};
 use potluck_release::statement::Guarantee;
+use potluck_release::{PublicDataset, Study};
 use serde_json::json;
 
 use super::Connection;
@@ -40,8 +40,7 @@ pub(super) fn run(arguments: &HubGet, settings: &Settings<'_>) -> Result<()> {
     drop(progress);
     // After the dataset, so that the logs speak of it, even if it has just been published.
     let events = hub.log(study.id())?;
-    let bases: Vec<Log> =
-        study.lineage().skip(1).map(|base| hub.log(base.id())).collect::<Result<_, _>>()?;
+    let bases: Vec<Log> = study.lineage().skip(1).map(|base| hub.log(base.id())).collect::<Result<_, _>>()?;
     let dataset = PublicDataset::read(downloaded.path()).map_err(|error| match error {
         potluck_release::Error::Tampered { what, .. } => hub.unsound(WHAT, &what),
         error => hub.unsound(WHAT, &error.to_string()),

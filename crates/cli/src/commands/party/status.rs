@@ -158,7 +158,9 @@ impl Own {
                 "you ({party}): the hub knows of no acceptance; accept it again with `potluck party accept {address}`"
             ),
             (true, None, false) => {
-                format!("you ({party}): accepted; release with `potluck party release {address}{whose} --data FILE`")
+                format!(
+                    "you ({party}): accepted; release with `potluck party release {address}{whose} --data FILE`"
+                )
             }
             (true, Some(_), false) => format!(
                 "you ({party}): the release is drawn but not uploaded; run `potluck party release {address}{whose}` again, at no further charge"
