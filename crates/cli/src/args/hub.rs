@@ -125,7 +125,9 @@ Example:
   potluck fit public.parquet --label pressure
 
 Everything is checked before the file gets its name: hashes, signatures, the keys that the parties
-registered, and the event log from its first event on.")]
+registered, and the event log from its first event on. If the study extends others, each party is
+checked against the log of the study that it released under; `--events events.jsonl` then keeps those
+logs too, as events.ID.jsonl with the id of their study.")]
 pub(crate) struct HubGet {
     /// The study: the address of its page
     #[arg(value_name = "URL")]
@@ -133,7 +135,7 @@ pub(crate) struct HubGet {
     /// Where the public dataset goes
     #[arg(long, value_name = "FILE")]
     pub(crate) out: PathBuf,
-    /// Keep the event log in this file
+    /// Keep the event log in this file, and those of studies that it extends beside it
     #[arg(long, value_name = "FILE")]
     pub(crate) events: Option<PathBuf>,
     #[command(flatten)]

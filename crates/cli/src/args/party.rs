@@ -62,6 +62,10 @@ pub(crate) struct PartyAccept {
     /// Do not ask before accepting
     #[arg(long)]
     pub(crate) yes: bool,
+    /// Go on though the hub's log does not go on from where you last saw it: only if whoever runs the hub says that it was
+    /// restored from a backup
+    #[arg(long)]
+    pub(crate) log_was_restored: bool,
     #[command(flatten)]
     pub(crate) connection: ConnectionArguments,
 }
@@ -93,6 +97,10 @@ pub(crate) struct PartyRelease {
     /// Publish even if the plan says that predicting the mean would do as well as a regression
     #[arg(long)]
     pub(crate) accept_low_accuracy: bool,
+    /// Go on though the hub's log does not go on from where you last saw it: only if whoever runs the hub says that it was
+    /// restored from a backup
+    #[arg(long)]
+    pub(crate) log_was_restored: bool,
     #[command(flatten)]
     pub(crate) connection: ConnectionArguments,
 }
@@ -101,7 +109,7 @@ pub(crate) struct PartyRelease {
 pub(crate) struct PartyStatus {
     #[command(flatten)]
     pub(crate) membership: MembershipArguments,
-    /// Which party you are, if you accepted for several
+    /// Which party you are [default: all that you accepted for]
     #[arg(long, value_name = "NAME")]
     pub(crate) party: Option<String>,
     #[command(flatten)]
