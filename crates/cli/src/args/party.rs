@@ -19,6 +19,15 @@ pub(crate) struct MembershipArguments {
     pub(crate) state: Option<PathBuf>,
 }
 
+/// Which logs are taken.
+#[derive(Args)]
+pub(crate) struct LogArguments {
+    /// Go on though the hub's log does not go on from where you last saw it: only if whoever runs the hub says that it was
+    /// restored from a backup
+    #[arg(long)]
+    pub(crate) log_was_restored: bool,
+}
+
 #[derive(Subcommand)]
 pub(crate) enum PartyCommand {
     /// Accept a study at a hub and register the key that you will sign your release with
@@ -62,10 +71,8 @@ pub(crate) struct PartyAccept {
     /// Do not ask before accepting
     #[arg(long)]
     pub(crate) yes: bool,
-    /// Go on though the hub's log does not go on from where you last saw it: only if whoever runs the hub says that it was
-    /// restored from a backup
-    #[arg(long)]
-    pub(crate) log_was_restored: bool,
+    #[command(flatten)]
+    pub(crate) log: LogArguments,
     #[command(flatten)]
     pub(crate) connection: ConnectionArguments,
 }
@@ -97,10 +104,8 @@ pub(crate) struct PartyRelease {
     /// Publish even if the plan says that predicting the mean would do as well as a regression
     #[arg(long)]
     pub(crate) accept_low_accuracy: bool,
-    /// Go on though the hub's log does not go on from where you last saw it: only if whoever runs the hub says that it was
-    /// restored from a backup
-    #[arg(long)]
-    pub(crate) log_was_restored: bool,
+    #[command(flatten)]
+    pub(crate) log: LogArguments,
     #[command(flatten)]
     pub(crate) connection: ConnectionArguments,
 }

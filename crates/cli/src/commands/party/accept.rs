@@ -31,7 +31,7 @@ pub(super) fn run(arguments: &PartyAccept, settings: &Settings<'_>) -> Result<()
     let (folder, kept) = prepare_folder(&arguments.membership, party)?;
     let before = hub.log(study.id())?.log;
     if let Some(kept) = kept {
-        let restored = Restored::new(arguments.log_was_restored);
+        let restored = Restored::new(arguments.log.log_was_restored);
         check_continuity_unless(restored, &hub, &before, &kept.head, settings)?;
     }
     // Only our own signature says that we agreed; the hub's word does not.

@@ -24,7 +24,7 @@ pub(super) fn run(arguments: &PartyRelease, settings: &Settings<'_>) -> Result<(
     let key = SigningKey::load(&membership.signing_key)?.public();
     let study = membership.study()?;
     let hub = membership.connect(&arguments.connection, settings)?;
-    let restored = Restored::new(arguments.log_was_restored);
+    let restored = Restored::new(arguments.log.log_was_restored);
     let published = check_membership(&hub, &mut membership, &study, &key, restored, settings)?;
 
     let drawn = drawn_release(&membership, &study, Some(&key))?;
