@@ -20,9 +20,7 @@ def take(browser, address, path, screen, scheme):
     page.goto(address)
     page.screenshot(path=path)
     context.close()
-    # Few colours are enough for text and charts, and make a small file.
-    picture = Image.open(path).convert("RGB").quantize(128, dither=Image.Dither.NONE)
-    picture.save(path, optimize=True)
+    Image.open(path).convert("RGB").save(path, optimize=True)
     size = path.stat().st_size
     assert size < LARGEST, f"{path} has {size} bytes"
     print(f"{path}: {size} bytes")

@@ -527,20 +527,22 @@ pub(crate) struct Inspect {
 Examples:
   potluck verify public.parquet --key north=north.key.pub --key south=south.key.pub
   potluck verify events.jsonl public.parquet --head HASH
+  potluck verify events.jsonl events.*.jsonl public.parquet      of a study that extends others
 
-With an event log (from `potluck hub get --events`) the other files are checked against it: the
-same study, signed with the keys that the parties registered, and published as they are. --head is
-the hash of an event that you saw earlier: the log must go on from there.")]
+With event logs (from `potluck hub get --events`) the other files are checked against them: the
+same study, signed with the keys that the parties registered, and published as they are. A study that
+extends others needs the logs of all, since each party is in the log of the study that it released
+under. --head is the hash of an event that you saw earlier: the log must go on from there.")]
 pub(crate) struct Verify {
-    /// Studies, releases, public datasets, and at most one event log
+    /// Studies, releases, public datasets, and event logs, one a study
     #[arg(value_name = "FILE", required = true)]
     pub(crate) files: Vec<PathBuf>,
     /// The public key a party's release must be signed with
     #[arg(long = "key", value_name = "PARTY=FILE")]
     pub(crate) keys: Vec<String>,
-    /// An event that the log must hold, by its hash
-    #[arg(long, value_name = "HASH")]
-    pub(crate) head: Option<String>,
+    /// An event that a log must hold, by its hash
+    #[arg(long = "head", value_name = "HASH")]
+    pub(crate) heads: Vec<String>,
 }
 
 #[derive(Subcommand)]

@@ -14,6 +14,8 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
+use potluck_party::Ledger;
+use potluck_party::ledger::State;
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use support::{Outcome, Workplace};
 
@@ -192,12 +194,28 @@ fn ledger_stamp(place: &Workplace, party: &str) -> Option<SystemTime> {
     ["", "-wal", "-journal"].into_iter().filter_map(file).max()
 }
 
-/// Kills a release when the ledger has changed so many times: the charge is reserved, spent, noise is stored.
-fn kill_in_mid_release(place: &Workplace, url: &str, party: &str, changes: usize) {
+fn new_ledger(place: &Workplace, party: &str) {
+    let ledger = format!("{party}.ledger");
+    let budget = ["--table", "people", "--epsilon", "1", "--delta", "1e-5", "--ledger", &ledger];
+    run(place, &[&["ledger", "init"], budget.as_slice()].concat()).ok();
+}
+
+/// Whether the charge of a release stands.
+fn is_charged(place: &Workplace, url: &str, party: &str) -> bool {
+    let ledger = Ledger::open(&place.path(&format!("{party}.ledger"))).unwrap();
+    let session = ledger.session("people", url.rsplit('/').next().unwrap(), party).unwrap();
+    session.is_some_and(|session| session.state == State::Spent)
+}
+
+/// Kills a release when the files of the ledger have changed so many times, several times a transaction: the charge is
+/// reserved, spent, noise is stored. The line
+/// stops before the upload is through, so that a kill that comes late is not too late.
+fn kill_in_mid_release(place: &Workplace, line: &Line, url: &str, party: &str, changes: usize) {
+    line.stop_after(STOP_AFTER);
     let mut stamp = ledger_stamp(place, party);
     let mut child = release(place, url, party).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let mut seen = 0;
-    while seen < changes && child.try_wait().unwrap().is_none() {
+    while seen < changes && line.left.load(Ordering::SeqCst) > 0 && child.try_wait().unwrap().is_none() {
         let now = ledger_stamp(place, party);
         if now != stamp {
             (stamp, seen) = (now, seen + 1);
@@ -206,6 +224,7 @@ fn kill_in_mid_release(place: &Workplace, url: &str, party: &str, changes: usize
     }
     let _ = child.kill();
     child.wait().unwrap();
+    line.go_on();
 }
 
 #[test]
@@ -218,9 +237,7 @@ fn whoever_is_killed_nothing_is_lost_or_charged_twice() {
         let rows: String = (0..ROWS).map(|at| format!("{at},{}\n", 80 + at % 20)).collect();
         place.write(&format!("{party}.csv"), format!("id,{column}\n{rows}"));
         run(&place, &["key", "new", "--out", &format!("{party}.key")]).ok();
-        let ledger = format!("{party}.ledger");
-        let budget = ["--table", "people", "--epsilon", "1", "--delta", "1e-5", "--ledger", &ledger];
-        run(&place, &[&["ledger", "init"], budget.as_slice()].concat()).ok();
+        new_ledger(&place, party);
     }
     let mut hub = Server::start(&place, 0);
     let line = Line::to(hub.port);
@@ -267,18 +284,36 @@ fn whoever_is_killed_nothing_is_lost_or_charged_twice() {
     let again = Outcome::new(&release(&place, &url, "south").output().unwrap()).json();
     assert_eq!((&again["repeated"], &again["sha256"]), (&true.into(), &done["sha256"]));
 
-    // A party is killed in mid-release, early and later, and started again.
+    // A party is killed in mid-release, early and later, and started again; until one of the kills fell between the
+    // charge and the file, whatever the machine. Nothing is public by then, so trying that anew is no second release.
     let published = || {
         run(&place, &["party", "status", &url, "--party", "registry", "--json"]).json()["you"]["released"]
             .clone()
     };
-    for changes in 1..=3 {
-        kill_in_mid_release(&place, &url, "registry", changes);
+    let id = url.rsplit('/').next().unwrap();
+    let file = place.path(&format!("data/potluck/parties/{id}-registry/registry.release.parquet"));
+    let (mut between, mut changes) = (false, 0);
+    for _ in 0..100 {
+        changes += 1;
+        kill_in_mid_release(&place, &line, &url, "registry", changes);
         assert!(spent(&place, "registry") <= charged, "killed after {changes} changes");
-        if changes == 1 {
-            assert_eq!(published(), false, "it was killed before it could release");
+        assert_eq!(published(), false, "it was killed before it could release");
+        let drawn = file.exists();
+        between = is_charged(&place, &url, "registry") && !drawn;
+        if between {
+            assert_eq!(spent(&place, "registry"), charged);
+            break;
+        }
+        if drawn {
+            changes /= 2;
+            fs::remove_file(&file).unwrap();
+            for suffix in ["", "-wal", "-shm", "-journal"] {
+                let _ = fs::remove_file(place.path(&format!("registry.ledger{suffix}")));
+            }
+            new_ledger(&place, "registry");
         }
     }
+    assert!(between, "no kill fell between the charge and the file");
     let done = Outcome::new(&release(&place, &url, "registry").output().unwrap()).json();
     assert_eq!(done["public"], true);
     assert_eq!(spent(&place, "registry"), charged);

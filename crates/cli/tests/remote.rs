@@ -7,6 +7,12 @@ mod support;
 
 use std::fs;
 
+use potluck_core::mixing::MixingKey;
+use potluck_release::dataset::Completeness;
+use potluck_release::events::{Acceptance, Change, Event};
+use potluck_release::files::Existing;
+use potluck_release::signing::SigningKey;
+use potluck_release::{Draft, Extension, PublicDataset, Release, Study};
 use serde_json::Value;
 use stand_in::{COORDINATOR, StandIn};
 use support::{Outcome, Workplace};
@@ -349,4 +355,212 @@ fn a_false_dataset_or_log_is_refused() {
     let release = scene.kept("north", "north.release.parquet");
     let verified = scene.run(&["verify", "events.jsonl", &release]).ok().stdout;
     assert!(verified.contains("north signed with the key it registered; published"), "{verified}");
+}
+
+#[test]
+fn the_contract_is_shown_whatever_the_hub_says() {
+    let scene = Scene::new();
+    scene.hub.change(|hub| hub.claims_acceptance = true);
+    scene.accept("north", &[]).refused(2, &["As north you are asked", "joint guarantee", "--yes"]);
+    let accepted =
+        scene.hub.change(|hub| hub.asked.iter().filter(|line| line.contains("acceptance")).count());
+    assert_eq!(accepted, 0, "nothing was signed");
+    scene.accept("north", &["--yes"]).ok();
+    // Agreed with our own signature: not asked again.
+    let again = scene.accept("north", &[]).ok();
+    assert!(!again.stderr.contains("you are asked"), "{}", again.stderr);
+}
+
+#[test]
+fn a_restored_log_is_taken_only_where_somebody_says_so() {
+    let scene = Scene::new();
+    for party in ["north", "south"] {
+        scene.ledger(party);
+        scene.accept(party, &["--yes"]).ok();
+    }
+    let head = |party: &str| {
+        let kept: Value =
+            serde_json::from_str(&scene.place.read(&scene.kept(party, "membership.json"))).unwrap();
+        kept["head"].as_str().unwrap().to_owned()
+    };
+    // South accepted after the backup.
+    let old = head("south");
+    let lost = scene.hub.change(|hub| hub.events.pop().unwrap());
+    assert_eq!(lost.hash, old);
+    let new = scene.hub.change(|hub| hub.events.last().unwrap().hash.clone());
+    for refused in [
+        scene.release("south", &[]),
+        scene.accept("south", &["--yes"]),
+        scene.run(&["party", "status", &scene.url, "--party", "south"]),
+    ] {
+        refused.refused(5, &["cut short", &old, "--log-was-restored"]);
+        assert_eq!(head("south"), old, "what was seen is not forgotten");
+    }
+    scene.release("south", &["--log-was-restored"]).refused(2, &[&old, &new, "not accepted"]);
+    assert_eq!((scene.spent("south"), head("south")), (0, new.clone()));
+    // Once is enough.
+    scene.accept("south", &["--yes"]).ok();
+    scene.release("south", &[]).ok();
+    scene.release("north", &["--log-was-restored"]).ok();
+
+    // Cut short once more: accepting anew takes it too, and says so.
+    let old = head("north");
+    scene.hub.change(|hub| hub.events.truncate(hub.events.len() - 2));
+    let new = scene.hub.change(|hub| hub.events.last().unwrap().hash.clone());
+    scene.accept("north", &["--yes"]).refused(5, &["--log-was-restored"]);
+    let taken = scene.accept("north", &["--log-was-restored"]).ok();
+    assert!(taken.stderr.contains(&old) && taken.stderr.contains(&new), "{}", taken.stderr);
+    assert_eq!(head("north"), new);
+}
+
+#[test]
+fn a_steward_of_several_parties_sees_them_all() {
+    let scene = Scene::new();
+    for party in ["north", "south"] {
+        scene.ledger(party);
+        scene.accept(party, &["--yes"]).ok();
+    }
+    scene.release("north", &[]).ok();
+    let status = scene.run(&["party", "status", &scene.url]).ok().stdout;
+    assert!(status.contains("you (north): released; nothing is left"), "{status}");
+    assert!(status.contains("you (south): accepted;") && status.contains("--party south"), "{status}");
+    let status = scene.run(&["party", "status", &scene.url, "--json"]).json();
+    assert_eq!(status["you"], Value::Null);
+    assert_eq!(
+        (&status["yours"][0]["released"], &status["yours"][1]["released"]),
+        (&true.into(), &false.into())
+    );
+    scene.run(&["party", "release", &scene.url, "--yes"]).refused(2, &["north and south", "--party"]);
+}
+
+/// A study of north and south, and one of east that extends it, with their logs and a public dataset.
+struct Lineage {
+    base: Study,
+    wider: Study,
+    text: String,
+}
+
+fn key(seed: u8) -> SigningKey {
+    SigningKey::from_seed(&[seed; 32].into())
+}
+
+impl Lineage {
+    fn new() -> Self {
+        let draft = |name: &str, extends: &str, parties: &[(&str, &str)]| {
+            let mut text = format!(
+                "format = 1\n[study]\nname = \"{name}\"\nrows = 50\nid = \"integer\"\n{extends}method = \"rmgm\"\nk = 4\n[privacy]\nepsilon = 1.0\ndelta = 1e-5\n"
+            );
+            for (party, column) in parties {
+                text += &format!(
+                    "[[party]]\nname = \"{party}\"\n[[party.column]]\nname = \"{column}\"\nlo = 0\nhi = 100\n"
+                );
+            }
+            text
+        };
+        let base = Draft::parse(&draft("first", "", &[("north", "age"), ("south", "pressure")])).unwrap();
+        let base = base.seal(MixingKey::new([1; 32])).unwrap();
+        let extends = format!("extends = \"{}\"\n", base.id());
+        let wider = Extension::parse(&draft("second", &extends, &[("east", "salt")]), &base).unwrap();
+        let sealed = wider.seal().unwrap();
+        Self { base, text: wider.sealed_text(&sealed), wider: sealed }
+    }
+
+    fn release(&self, party: &str, seed: u8, first: i64) -> Release {
+        let under = self.wider.study_of(party).unwrap();
+        Release::new(under, party, &[vec![first, -7, 100_000, 3]], Some(&key(seed))).unwrap()
+    }
+
+    /// The log of a study in which these were accepted and released.
+    fn log(study: &Study, releases: &[(&Release, u8)]) -> Vec<Change> {
+        let mut changes = vec![Change::Created { study: study.to_json(), early: false }];
+        for &(release, seed) in releases {
+            let acceptance = Acceptance::new(study, release.party(), &key(seed));
+            changes.push(Change::Accepted { acceptance });
+            changes.push(Change::Released {
+                party: release.party().to_owned(),
+                sha256: "0".repeat(64),
+                size: 1,
+                content_hash: release.content_hash().to_owned(),
+            });
+        }
+        changes
+    }
+
+    /// What a hub gives out, if these are the releases in its public dataset; `honest` is north's own.
+    fn serve(&self, scene: &Scene, honest: &Release, north: &Release) {
+        let (south, east) = (self.release("south", 2, 6), self.release("east", 3, 7));
+        let releases = [north.clone(), south.clone(), east.clone()];
+        let dataset = PublicDataset::join(&self.wider, &releases, Completeness::All).unwrap();
+        let path = scene.place.path("served.parquet");
+        dataset.write(&path, Existing::Replace).unwrap();
+        let digest = potluck_client::FileDigest::of(&path).unwrap();
+        let mut wider = Self::log(&self.wider, &[(&east, 3)]);
+        wider.push(Change::Published {
+            parties: dataset.parties().map(|(party, _)| party.to_owned()).collect(),
+            sha256: digest.sha256,
+            size: digest.size,
+            content_hash: dataset.content_hash().to_owned(),
+        });
+        let lines = |changes: Vec<Change>| {
+            let mut events: Vec<Event> = Vec::new();
+            for change in changes {
+                events.push(Event::following(events.last(), "2026-01-31T00:00:00Z".to_owned(), change));
+            }
+            events.iter().map(Event::to_line).collect::<String>().into_bytes()
+        };
+        let base = lines(Self::log(&self.base, &[(honest, 1), (&south, 2)]));
+        scene.hub.change(|hub| {
+            let (of_base, of_wider) = (self.base.id(), self.wider.id());
+            hub.fixed.insert(format!("studies/{of_wider}/study.toml"), self.text.clone().into_bytes());
+            hub.fixed.insert(format!("studies/{of_wider}/dataset"), fs::read(&path).unwrap());
+            hub.fixed.insert(format!("studies/{of_wider}/events.jsonl"), lines(wider));
+            hub.fixed.insert(format!("studies/{of_base}/events.jsonl"), base);
+        });
+    }
+}
+
+#[test]
+fn made_up_columns_of_a_party_of_the_base_are_refused() {
+    let scene = Scene::new();
+    let lineage = Lineage::new();
+    let url = format!("{}/studies/{}", scene.hub.url, lineage.wider.id());
+    let (base_log, honest) = (format!("events.{}.jsonl", lineage.base.id()), lineage.release("north", 1, 5));
+    let get =
+        ["hub", "get", &url, "--out", "public.parquet", "--events", "events.jsonl", "--json", "--force"];
+
+    lineage.serve(&scene, &honest, &honest);
+    let got = scene.run(&get).json();
+    assert_eq!(got["logs"][1]["study_id"], lineage.base.id());
+    let heads = [got["logs"][0]["head"].as_str().unwrap(), got["logs"][1]["head"].as_str().unwrap()];
+    let verify = ["verify", "public.parquet", "events.jsonl", &base_log];
+    let more = ["--head", heads[0], "--head", heads[1]];
+    let verified = scene.run(&[verify.as_slice(), &more].concat()).ok().stdout;
+    assert!(verified.contains("north signed with the key it registered"), "{verified}");
+    let unknown = "0".repeat(64);
+    scene.run(&[verify.as_slice(), &["--head", &unknown]].concat()).refused(5, &["holds no event"]);
+    // Which log is missing, and where it is.
+    let words = [lineage.base.id(), "hub get --events"];
+    scene.run(&["verify", "public.parquet", "events.jsonl"]).refused(5, &words);
+    scene.run(&["verify", "public.parquet", &base_log]).refused(5, &[lineage.wider.id(), "hub get --events"]);
+    scene.run(&["verify", "public.parquet"]).ok();
+
+    // North's columns are made up, signed with another key or with its own; the extension's log says that all is well.
+    for (forged, word) in [
+        (lineage.release("north", 9, 5), "not signed with the key that north registered"),
+        (lineage.release("north", 1, 8), "not the one that north published"),
+    ] {
+        lineage.serve(&scene, &honest, &forged);
+        scene.run(&get).refused(5, &[word]);
+        fs::copy(scene.place.path("served.parquet"), scene.place.path("forged.parquet")).unwrap();
+        let log = scene
+            .hub
+            .change(|hub| hub.fixed[&format!("studies/{}/events.jsonl", lineage.wider.id())].clone());
+        scene.place.write("forged.jsonl", log);
+        scene.run(&["verify", "forged.parquet", "forged.jsonl", &base_log]).refused(5, &[word]);
+        scene.run(&["verify", "forged.parquet", "forged.jsonl"]).refused(5, &words);
+    }
+    // A hub that does not give out the log of the base.
+    lineage.serve(&scene, &honest, &honest);
+    scene.hub.change(|hub| hub.fixed.remove(&format!("studies/{}/events.jsonl", lineage.base.id())));
+    scene.run(&get).refused(6, &["No such study"]);
 }

@@ -137,7 +137,9 @@ impl Error {
     pub fn is_passing(&self) -> bool {
         match self {
             Self::Unreachable { passing, .. } => *passing,
-            Self::Refused { problem, .. } => matches!(problem.status, 408 | 425 | 429 | 502 | 503 | 504),
+            Self::Refused { problem, retry_after } => {
+                retry_after.is_some() || matches!(problem.status, 408 | 425 | 429 | 500 | 502..=504)
+            }
             _ => false,
         }
     }

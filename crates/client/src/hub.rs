@@ -22,7 +22,7 @@ use ureq::{Agent, AsSendBody, Body, Proxy};
 use zeroize::Zeroizing;
 
 use crate::error::printable;
-use crate::retry::Patience;
+use crate::retry::{Patience, asked_pause};
 use crate::{Error, HubAddress, StudyAddress, Token};
 
 /// The most that is taken of an answer in JSON or of a study.
@@ -413,8 +413,7 @@ impl Hub {
             let target = text(header::LOCATION).map_or("elsewhere".to_owned(), printable);
             return self.protocol(&format!("it points to {target}"));
         }
-        let retry_after =
-            text(header::RETRY_AFTER).and_then(|text| text.trim().parse().ok()).map(Duration::from_secs);
+        let retry_after = text(header::RETRY_AFTER).and_then(asked_pause);
         let described =
             text(header::CONTENT_TYPE).is_some_and(|kind| kind.starts_with("application/problem+json"));
         let mut body = Vec::new();

@@ -301,7 +301,7 @@ impl Hub {
             let Some((start, total)) = range.filter(|&(start, _)| start == copy.received) else {
                 return Err(self.protocol("it sends another part of the file than the one asked for"));
             };
-            copy.total = total.or_else(|| length.map(|length| start + length));
+            copy.total = total.or_else(|| length.map(|length| start.saturating_add(length)));
         } else {
             copy.restart()?;
             copy.total = length;

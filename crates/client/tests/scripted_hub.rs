@@ -265,6 +265,40 @@ fn a_busy_hub_is_asked_again_when_it_said() {
 }
 
 #[test]
+fn an_upload_waits_for_the_one_before_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, bytes) = file(&folder, 1000);
+    let taken =
+        "{\"type\":\"x\",\"title\":\"Conflict\",\"status\":409,\"detail\":\"another upload is under way\"}";
+    let failed = "{\"type\":\"x\",\"title\":\"Failed\",\"status\":500}";
+    let hub = Scripted::new(vec![
+        state(0, false),
+        problem("409 Conflict", "Retry-After: 1\r\n", taken),
+        state(400, false),
+        problem("500 Internal Server Error", "", failed),
+        problem("502 Bad Gateway", "", failed),
+        state(400, false),
+        state(1000, true),
+    ]);
+    let started = Instant::now();
+    hub.client().upload("ab", "north", &path, &mut |_, _| {}).unwrap();
+    assert!(started.elapsed() >= Duration::from_secs(1));
+    assert_eq!(hub.asked()[6].body, bytes[400..]);
+}
+
+#[test]
+fn a_hub_that_asks_for_endless_patience_gets_none() {
+    let busy = "{\"type\":\"busy\",\"title\":\"Busy\",\"status\":429}";
+    for pause in [u64::MAX.to_string(), "9".repeat(40)] {
+        let header = format!("Retry-After: {pause}\r\n");
+        let hub = Scripted::new(vec![problem("429 Too Many", &header, busy)]);
+        let started = Instant::now();
+        assert_eq!(hub.client().studies(10, None).unwrap_err().status(), Some(429));
+        assert!(started.elapsed() < Duration::from_secs(3));
+    }
+}
+
+#[test]
 fn a_download_cut_short_goes_on() {
     let folder = tempfile::tempdir().unwrap();
     let (study, _) = study_text(1);
@@ -330,10 +364,10 @@ fn refusals_are_shown_as_the_hub_said_them_and_harmless() {
     let hub = Scripted::new(vec![problem("404 Not Found", "", body)]);
     let error = hub.client().details("ab").unwrap_err();
     assert_eq!(error.to_string(), "No such study: ask  [31m the coordinator");
-    let plain = Step::Answer(answer("500 Internal Server Error", "Content-Type: text/html\r\n", "<p>oops"));
+    let plain = Step::Answer(answer("501 Not Implemented", "Content-Type: text/html\r\n", "<p>oops"));
     let hub = Scripted::new(vec![plain]);
     let error = hub.client().details("ab").unwrap_err().to_string();
-    assert!(error.contains("status 500") && !error.contains("oops"), "{error}");
+    assert!(error.contains("status 501") && !error.contains("oops"), "{error}");
     let away = Step::Answer(answer("302 Found", "Location: https://elsewhere.example.org/\r\n", ""));
     let hub = Scripted::new(vec![away]);
     let error = hub.client().upload_state("ab", "north", "00").unwrap_err();

@@ -16,6 +16,9 @@ const REQUESTS_PER_MINUTE: u32 = 600;
 /// Seconds after which a client that sends nothing is let go, unless it is said otherwise.
 const CLIENT_TIMEOUT: NonZeroU32 = NonZeroU32::new(15).expect("fifteen is not zero");
 
+/// Connections at the same time, unless it is said otherwise: systems often allow 1024 open files.
+const CONNECTIONS: NonZeroU32 = NonZeroU32::new(800).expect("eight hundred is not zero");
+
 /// Settings as people give them; what is not given has a default.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
@@ -40,6 +43,8 @@ pub struct Options {
     pub trusted_proxy: Option<IpAddr>,
     /// Seconds after which a client that sends nothing is let go.
     pub client_timeout: Option<NonZeroU32>,
+    /// Connections at the same time, half of them at most from one client.
+    pub connections: Option<NonZeroU32>,
 }
 
 impl Options {
@@ -65,6 +70,7 @@ impl Options {
             requests_per_minute: self.requests_per_minute.or(others.requests_per_minute),
             trusted_proxy: self.trusted_proxy.or(others.trusted_proxy),
             client_timeout: self.client_timeout.or(others.client_timeout),
+            connections: self.connections.or(others.connections),
         }
     }
 }
@@ -89,6 +95,7 @@ pub struct Config {
     pub(crate) requests_per_minute: Option<NonZeroU32>,
     pub(crate) trusted_proxy: Option<IpAddr>,
     pub(crate) client_timeout: Duration,
+    pub(crate) connections: NonZeroU32,
 }
 
 impl Config {
@@ -122,6 +129,7 @@ impl Config {
             name: options.name.unwrap_or_else(|| "potluck hub".to_owned()),
             requests_per_minute: NonZeroU32::new(options.requests_per_minute.unwrap_or(REQUESTS_PER_MINUTE)),
             trusted_proxy: options.trusted_proxy,
+            connections: options.connections.unwrap_or(CONNECTIONS),
             client_timeout: Duration::from_secs(
                 options.client_timeout.unwrap_or(CLIENT_TIMEOUT).get().into(),
             ),

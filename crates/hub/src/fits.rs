@@ -1,8 +1,8 @@
-//! Regressions for readers: datasets and fits are kept in memory, and no more fits run at once than there are cores.
+//! Regressions for readers: datasets and fits are kept in memory.
 
 use std::hash::{Hash, Hasher};
 use std::path::Path;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 
 use moka::sync::Cache;
 use potluck_core::learn::{Level, Ridge};
@@ -10,7 +10,6 @@ use potluck_release::fit::{DEFAULT_RIDGE, Regression, fit};
 use potluck_release::model::Learner;
 use potluck_release::{Model, PublicDataset};
 use serde::Deserialize;
-use tokio::sync::Semaphore;
 
 use crate::Error;
 use crate::app::Shared;
@@ -18,8 +17,8 @@ use crate::store::{Refusal, StudyRecord};
 
 /// Bytes of public datasets kept in memory.
 const DATASET_BYTES: u64 = 1 << 30;
-/// Fits kept in memory.
-const FITS: u64 = 2_000;
+/// Bytes of fits kept in memory.
+const FIT_BYTES: u64 = 1 << 28;
 /// Most features that a reader may name: no study has more columns that make sense.
 const MOST_FEATURES: usize = 10_000;
 
@@ -62,35 +61,42 @@ impl Hash for Key {
 pub(crate) struct Fitted {
     pub(crate) request: FitRequest,
     pub(crate) model: Model,
-    dataset: Arc<PublicDataset>,
+    /// The dataset's file.
+    sha256: String,
+    /// Kept as long as memory has room for it: fits must not hold on to datasets.
+    dataset: Weak<PublicDataset>,
     findings: OnceLock<String>,
 }
 
 impl Fitted {
     /// What it found, as an HTML fragment; rendered when it is first asked for.
-    pub(crate) fn findings(&self) -> &str {
-        self.findings.get_or_init(|| potluck_report::findings(&self.model, &self.dataset))
+    pub(crate) fn findings(&self, app: &Shared) -> Result<&str, Error> {
+        if let Some(findings) = self.findings.get() {
+            return Ok(findings);
+        }
+        let dataset = match self.dataset.upgrade() {
+            Some(dataset) => dataset,
+            None => app.fits.dataset(&app.store.object(&self.sha256), &self.sha256)?,
+        };
+        Ok(self.findings.get_or_init(|| potluck_report::findings(&self.model, &dataset)))
     }
 }
 
 /// Datasets and fits in memory.
 pub(crate) struct Fits {
     datasets: Cache<String, Arc<PublicDataset>>,
-    fits: Cache<Key, Arc<Fitted>>,
-    permits: Semaphore,
+    fitted: Cache<Key, Arc<Fitted>>,
 }
 
 impl Fits {
     pub(crate) fn new() -> Self {
-        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let bytes = |_: &String, dataset: &Arc<PublicDataset>| {
             let columns = dataset.columns();
             u32::try_from(8 * columns.rows() * columns.names().len()).unwrap_or(u32::MAX)
         };
         Self {
             datasets: Cache::builder().max_capacity(DATASET_BYTES).weigher(bytes).build(),
-            fits: Cache::new(FITS),
-            permits: Semaphore::new(cores),
+            fitted: Cache::builder().max_capacity(FIT_BYTES).weigher(fit_bytes).build(),
         }
     }
 
@@ -98,6 +104,12 @@ impl Fits {
         let read = || PublicDataset::read(path).map(Arc::new).map_err(|error| error.to_string());
         self.datasets.try_get_with(sha256.to_owned(), read).map_err(|error| Error::damaged(error.as_str()))
     }
+}
+
+/// About how much memory a fit takes: a covariance of its coefficients, and a line or more for each in what is shown.
+fn fit_bytes(_: &Key, fitted: &Arc<Fitted>) -> u32 {
+    let terms = fitted.model.coefficients.len() + 1;
+    u32::try_from(20_000 + 4_000 * terms + 16 * terms * terms).unwrap_or(u32::MAX)
 }
 
 /// The regression that a reader asks for, on the public dataset of a study.
@@ -113,23 +125,28 @@ pub(crate) async fn fitted(
     };
     let sha256 = dataset.file.sha256.clone();
     let key = Key(sha256.clone(), request.clone());
-    if let Some(fitted) = app.fits.fits.get(&key) {
+    if let Some(fitted) = app.fits.fitted.get(&key) {
         return Ok(fitted);
     }
     let regression = regression(request.clone())?;
-    let _permit = app.fits.permits.acquire().await.map_err(|_| Error::damaged("the hub is stopping"))?;
-    app.blocking(move |app| {
-        if let Some(fitted) = app.fits.fits.get(&key) {
+    app.compute(move |app| {
+        if let Some(fitted) = app.fits.fitted.get(&key) {
             return Ok(fitted);
         }
         let dataset = app.fits.dataset(&app.store.object(&sha256), &sha256)?;
         let model = fit(&dataset, &regression).map_err(|error| Refusal::Unacceptable(error.to_string()))?;
-        let fitted = Arc::new(Fitted { request, model, dataset, findings: OnceLock::new() });
-        app.fits.fits.insert(key, Arc::clone(&fitted));
+        let fitted = Arc::new(Fitted {
+            request,
+            model,
+            dataset: Arc::downgrade(&dataset),
+            sha256,
+            findings: OnceLock::new(),
+        });
+        app.fits.fitted.insert(key, Arc::clone(&fitted));
         app.metrics.fits.inc();
         Ok(fitted)
     })
-    .await
+    .await?
 }
 
 fn regression(request: FitRequest) -> Result<Regression, Refusal> {

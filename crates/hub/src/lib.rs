@@ -5,12 +5,13 @@
 //! what happened. It has no type for a raw row, and depends on nothing that has (docs/ARCHITECTURE.md). What it holds and what
 //! it can and cannot do is in docs/HUB.md.
 //!
-//! [`Store`] is the state on disk; [`serve`] runs the HTTP server over it: [`api`] for programs, [`pages`] for
+//! [`Store`] is the state on disk; [`serve`] runs the HTTP server over it: `api` for programs, `pages` for
 //! people.
 
 mod api;
 mod app;
 pub mod config;
+mod connections;
 mod error;
 mod fits;
 mod limits;

@@ -1,31 +1,34 @@
 //! The server: sockets, TLS, time-outs, and what happens around every request.
 
 use std::any::Any;
+use std::fs::File;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::extract::{ConnectInfo, DefaultBodyLimit, MatchedPath, Request, State};
 use axum::http::{HeaderValue, Method, StatusCode, Uri, header};
-use axum::middleware::{Next, from_fn_with_state, map_response};
+use axum::middleware::{Next, from_fn, from_fn_with_state, map_response_with_state};
 use axum::response::{IntoResponse, Response};
 use axum_server::Handle;
-use axum_server::accept::NoDelayAcceptor;
 use axum_server::tls_rustls::{RustlsAcceptor, RustlsConfig};
 use hyper_util::rt::TokioTimer;
 use tokio::runtime;
 use tokio::signal::unix::{SignalKind, signal};
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::compression::CompressionLayer;
-use tower_http::timeout::{RequestBodyTimeoutLayer, ResponseBodyTimeoutLayer, TimeoutLayer};
+use tower_http::timeout::{RequestBodyTimeoutLayer, ResponseBodyTimeoutLayer};
 
 use crate::api::problem::Problem;
 use crate::app::{App, Shared};
 use crate::config::Tls;
+use crate::connections::Connections;
 use crate::limits::{self, Limits, limit_rate};
 use crate::metrics::{MethodLabel, RequestLabels};
+use crate::store::make_private;
 use crate::{Config, Error, api, pages};
 
 /// The longest that the hub thinks about a request.
@@ -41,7 +44,10 @@ pub fn serve(config: Config, ready: impl FnOnce(&str) + Send) -> Result<(), Erro
         .enable_all()
         .build()
         .map_err(|source| Error::Listen { address: config.listen.to_string(), source })?;
-    runtime.block_on(run(config, ready))
+    let result = runtime.block_on(run(config, ready));
+    // A computation that nobody waits for any more does not hold up the end.
+    runtime.shutdown_timeout(Duration::from_secs(1));
+    result
 }
 
 async fn run(config: Config, ready: impl FnOnce(&str) + Send) -> Result<(), Error> {
@@ -53,7 +59,9 @@ async fn run(config: Config, ready: impl FnOnce(&str) + Send) -> Result<(), Erro
     let listener = TcpListener::bind(config.listen).map_err(cannot_listen)?;
     listener.set_nonblocking(true).map_err(cannot_listen)?;
     let address = listener.local_addr().map_err(cannot_listen)?;
+    let _only_one = lock(&config.data)?;
     let app = App::open(config.clone())?;
+    app.blocking(|app| app.store.publish_missing_datasets()).await?;
     let service = router(&app).into_make_service_with_connect_info::<SocketAddr>();
     let handle = Handle::new();
     tokio::spawn(stop_when_told(handle.clone())?);
@@ -62,21 +70,19 @@ async fn run(config: Config, ready: impl FnOnce(&str) + Send) -> Result<(), Erro
     let silence = config.client_timeout;
     let patient = |builder: &mut hyper_util::server::conn::auto::Builder<_>| {
         builder.http1().timer(TokioTimer::new()).header_read_timeout(silence);
-        builder.http2().timer(TokioTimer::new()).keep_alive_interval(silence).max_concurrent_streams(64);
     };
-    // Without delay: an answer's last piece does not wait for the client to acknowledge the one before.
+    let connections = Connections::new(config.connections);
+    // HTTP/1 alone: telling the versions apart would let silent clients stay, and proxies speak the others.
     let server = axum_server::from_tcp(listener).map_err(cannot_listen)?.handle(handle);
-    let result = match tls {
-        Some(tls) => {
-            let mut server = server.acceptor(RustlsAcceptor::new(tls).acceptor(NoDelayAcceptor));
-            patient(server.http_builder());
-            server.serve(service).await
-        }
-        None => {
-            let mut server = server.acceptor(NoDelayAcceptor);
-            patient(server.http_builder());
-            server.serve(service).await
-        }
+    let result = if let Some(tls) = tls {
+        let acceptor = RustlsAcceptor::new(tls).handshake_timeout(silence).acceptor(connections);
+        let mut server = server.acceptor(acceptor).http1_only();
+        patient(server.http_builder());
+        server.serve(service).await
+    } else {
+        let mut server = server.acceptor(connections).http1_only();
+        patient(server.http_builder());
+        server.serve(service).await
     };
     result.map_err(cannot_listen)?;
     tracing::info!("stopped");
@@ -93,6 +99,17 @@ async fn load_tls(tls: &Tls) -> Result<RustlsConfig, Error> {
             tls.key.display()
         ))
     })
+}
+
+/// Makes sure that no other hub uses the data folder: what hubs remember would contradict each other.
+fn lock(data: &Path) -> Result<File, Error> {
+    make_private(data)?;
+    let path = data.join("hub.lock");
+    let file = File::create(&path).map_err(Error::file(&path))?;
+    file.try_lock().map_err(|_| {
+        Error::Config(format!("another hub uses {}; stop it, or choose another data folder", data.display()))
+    })?;
+    Ok(file)
 }
 
 /// Waits for SIGTERM or SIGINT, then lets requests that are under way finish.
@@ -122,7 +139,7 @@ fn router(app: &Shared) -> Router {
         .method_not_allowed_fallback(method_not_allowed)
         .layer(DefaultBodyLimit::max(BODY))
         .layer(RequestBodyTimeoutLayer::new(silence))
-        .layer(TimeoutLayer::with_status_code(StatusCode::SERVICE_UNAVAILABLE, ANSWER))
+        .layer(from_fn(answer_in_time))
         .layer(CompressionLayer::new());
     let mut router = answers.merge(transfers).layer(ResponseBodyTimeoutLayer::new(4 * silence));
     if let Some(requests) = app.config.requests_per_minute {
@@ -136,7 +153,7 @@ fn router(app: &Shared) -> Router {
                 .into_response()
         }))
         .layer(from_fn_with_state(Arc::clone(app), pages::as_pages))
-        .layer(map_response(secure))
+        .layer(map_response_with_state(Arc::clone(app), secure))
         .layer(from_fn_with_state(Arc::clone(app), record))
 }
 
@@ -156,9 +173,20 @@ async fn method_not_allowed() -> Problem {
     )
 }
 
+/// Gives up on what takes too long.
+async fn answer_in_time(request: Request, next: Next) -> Response {
+    match tokio::time::timeout(ANSWER, next.run(request)).await {
+        Ok(response) => response,
+        Err(_) => Problem::busy().into_response(),
+    }
+}
+
 /// Headers that keep browsers careful, on every answer.
-async fn secure(mut response: Response) -> Response {
+async fn secure(State(app): State<Shared>, mut response: Response) -> Response {
     let headers = response.headers_mut();
+    if app.config.is_https() {
+        headers.insert(header::STRICT_TRANSPORT_SECURITY, HeaderValue::from_static("max-age=31536000"));
+    }
     let fixed = [
         ("x-content-type-options", "nosniff"),
         ("x-frame-options", "DENY"),

@@ -10,8 +10,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, Float64Array, RecordBatch};
-use potluck_hub::Store;
 use potluck_hub::config::Options;
+use potluck_hub::store::back_up;
+use potluck_hub::{Config, Store};
 use potluck_release::events::{Acceptance, EventLog};
 use potluck_release::exchange::NewStudy;
 use potluck_release::signing::SigningKey;
@@ -144,14 +145,12 @@ fn a_latecomer_adds_columns_and_the_joint_guarantee_grows() {
 
     // Each party releases under the study that lists it; the last one completes both datasets.
     let file = hub.folder.path().join("r.parquet");
-    for member in latecomers.iter().chain(&members) {
+    for (count, member) in latecomers.iter().chain(&members).enumerate() {
+        let accepted = || details(&latecomers[0].study)["accepted"].clone();
+        assert_eq!(accepted(), count, "parties of the base are counted, and nothing old is remembered");
         assert_eq!(member.accept(&hub).status, 201, "{}", member.name);
+        assert_eq!(accepted(), count + 1);
     }
-    assert_eq!(
-        details(&latecomers[0].study)["accepted"],
-        3,
-        "those of the base are counted, and nothing old is remembered"
-    );
     let foreign = format!("/api/v1/studies/{}/parties/north/acceptance", latecomers[0].study.id());
     hub.post(&foreign, &members[0].token, &json!({})).refusal(401);
     for member in latecomers.iter().chain(&members) {
@@ -200,8 +199,17 @@ fn downloads_have_tags_and_ranges() {
     assert_eq!(part.header("content-range"), format!("bytes 10-19/{}", whole.body.len()));
     assert_eq!(hub.get_with(&path, &[("range", "bytes=10-"), ("if-range", "\"old\"")]).body, whole.body);
     for file in [path.clone(), format!("/api/v1/studies/{}/events.jsonl", members[0].study.id())] {
-        let answer = hub.get_with(&file, &[("accept-encoding", "gzip")]);
-        assert_eq!(answer.header("content-encoding"), "", "a tag is of exact bytes: {file}");
+        // The client would undo a compression and not tell.
+        let mut stream = TcpStream::connect(hub.address()).unwrap();
+        write!(
+            stream,
+            "HEAD {file} HTTP/1.1\r\nhost: hub\r\naccept-encoding: gzip\r\nconnection: close\r\n\r\n"
+        )
+        .unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        assert!(answer.starts_with("HTTP/1.1 200") && answer.contains("content-length: "), "{answer}");
+        assert!(!answer.contains("content-encoding"), "a tag is of exact bytes: {answer}");
     }
     let outside = hub.get_with(&path, &[("range", "bytes=99999999-")]);
     outside.refusal(416);
@@ -243,7 +251,15 @@ fn only_those_who_may_can_act() {
     north.accept(&hub).refusal(401);
     let fresh = fresh.json()["token"].as_str().unwrap().to_owned();
     assert_eq!(hub.post(&north.path("acceptance"), &fresh, &acceptance).status, 201);
+    // A party that accepted and lost its token gets a new one, and keeps its key.
+    let newest = hub.post(&invite, &hub.coordinator, &()).json()["token"].as_str().unwrap().to_owned();
+    hub.put(&upload, &fresh, &bytes).refusal(401);
+    let other_key = Acceptance::new(&north.study, "north", &south.key);
+    hub.post(&north.path("acceptance"), &newest, &other_key).refusal(409);
+    assert_eq!(hub.put(&upload, &newest, &bytes).status, 201);
     hub.post(&invite, &hub.coordinator, &()).refusal(409);
+    let log = hub.get(&format!("/api/v1/studies/{}/events.jsonl", north.study.id())).text();
+    EventLog::parse(&log, Path::new("events.jsonl")).unwrap();
     // A coordinator whose token is replaced cannot use the old one.
     Store::open(&hub.data()).unwrap().add_coordinator("ada", true).unwrap();
     hub.post("/api/v1/studies", &hub.coordinator, &new).refusal(401);
@@ -417,7 +433,7 @@ fn what_is_too_large_is_refused_before_it_arrives() {
     let size = 50 << 20;
     write!(stream, "POST /api/v1/studies HTTP/1.1\r\nhost: hub\r\nauthorization: Bearer {}\r\ncontent-type: application/json\r\ncontent-length: {size}\r\nconnection: close\r\n\r\n", hub.coordinator).unwrap();
     // The hub hangs up long before all of it is sent.
-    assert!((0..size >> 16).any(|_| stream.write_all(&[b' '; 1 << 16]).is_err()));
+    assert!((0..size >> 16).any(|_| stream.write_all(&vec![b' '; 1 << 16]).is_err()));
     assert_eq!(hub.files(), (0, 0));
 }
 
@@ -438,7 +454,8 @@ fn slow_clients_are_let_go() {
     );
     let head = "GET /api/v1/studies HTTP/1.1\r\nhost: hub\r\n".to_owned();
     let post = "POST /api/v1/plan HTTP/1.1\r\nhost: hub\r\ncontent-length: 1000\r\n\r\nformat".to_owned();
-    for request in [head, post, upload] {
+    let preface = "PRI * HTTP/2.0\r\n".to_owned();
+    for request in [String::new(), preface, head, post, upload] {
         let mut stream = TcpStream::connect(hub.address()).unwrap();
         stream.write_all(request.as_bytes()).unwrap();
         // Nothing more is sent. The hub answers or not, but it hangs up.
@@ -542,12 +559,88 @@ fn fits_are_those_of_the_library() {
 }
 
 #[test]
+fn a_data_folder_has_one_hub() {
+    let hub = Hub::start();
+    let options = Options {
+        data: Some(hub.data()),
+        listen: Some("127.0.0.1:0".parse().unwrap()),
+        ..Options::default()
+    };
+    let error =
+        potluck_hub::serve(Config::new(options).unwrap(), |_| panic!("it must not start")).unwrap_err();
+    assert!(error.to_string().contains("another hub"), "{error}");
+}
+
+#[test]
+fn a_dataset_that_is_missing_is_made_when_the_hub_starts() {
+    let hub = Hub::start();
+    let members = hub.finished(&sealed(STUDY));
+    let copy = hub.folder.path().join("copy");
+    back_up(&hub.data(), &copy).unwrap();
+    // As if the hub had died between the last release and the dataset.
+    let database = rusqlite::Connection::open(copy.join("hub.sqlite")).unwrap();
+    assert_eq!(database.execute("DELETE FROM dataset", []).unwrap(), 1);
+    database.execute_batch("DROP TRIGGER event_is_never_removed").unwrap();
+    let last = "DELETE FROM event WHERE sequence = (SELECT max(sequence) FROM event)";
+    assert_eq!(database.execute(last, []).unwrap(), 1);
+    drop(database);
+    let store = Store::open(&copy).unwrap();
+    let dataset = || store.study(members[0].study.id()).unwrap().unwrap().dataset.clone();
+    assert_eq!(dataset(), None);
+    store.publish_missing_datasets().unwrap();
+    let made = dataset().unwrap();
+    assert_eq!(made.parties, ["north", "south"]);
+    store.publish_missing_datasets().unwrap();
+    assert_eq!(dataset(), Some(made), "once is enough");
+    let log = store.event_lines(members[0].study.id(), 0, 100).unwrap().concat();
+    EventLog::parse(&log, Path::new("events.jsonl")).unwrap();
+}
+
+/// Whoever uploads and hangs up while the hub checks cannot reach the file any more.
+#[test]
+fn an_upload_that_is_being_checked_is_out_of_reach() {
+    let hub = Hub::start();
+    let members = hub.create(&sealed(&STUDY.replace("k = 40", "k = 1000")), false);
+    let north = &members[0];
+    assert_eq!(north.accept(&hub).status, 201);
+    let bytes = north.release(&hub.folder.path().join("r.parquet"));
+    let path = north.path(&format!("release?sha256={}", sha256(&bytes)));
+    for _ in 0..20 {
+        let mut stream = TcpStream::connect(hub.address()).unwrap();
+        write!(
+            stream,
+            "PUT {path} HTTP/1.1\r\nhost: hub\r\nauthorization: Bearer {}\r\ncontent-length: {}\r\n\r\n",
+            north.token,
+            bytes.len()
+        )
+        .unwrap();
+        stream.write_all(&bytes).unwrap();
+        drop(stream);
+        let more = format!("{path}&offset={}&size={}", bytes.len(), bytes.len() + 4);
+        let answer = hub.put(&more, &north.token, b"more");
+        assert!([200, 409].contains(&answer.status), "{}", answer.text());
+    }
+    let answer = loop {
+        let answer = north.upload(&hub, &bytes);
+        if answer.status != 409 {
+            break answer;
+        }
+    };
+    assert!([200, 201].contains(&answer.status), "{}", answer.text());
+    assert_eq!(hub.get(&north.path("release")).body, bytes);
+    assert_eq!(hub.files(), (1, 0));
+}
+
+#[test]
 fn a_backup_holds_everything() {
     let hub = Hub::start();
     let members = hub.finished(&sealed(STUDY));
     let id = members[0].study.id();
     let copy = hub.folder.path().join("copy");
-    Store::open(&hub.data()).unwrap().back_up(&copy).unwrap();
+    back_up(&hub.data(), &copy).unwrap();
+    assert!(back_up(&hub.data(), &copy).is_err(), "a backup is never written over");
+    assert!(back_up(&hub.folder.path().join("nowhere"), &hub.folder.path().join("other")).is_err());
+    assert!(!hub.folder.path().join("nowhere").exists(), "a mistyped folder is not made");
     let (first, second) = (Store::open(&hub.data()).unwrap(), Store::open(&copy).unwrap());
     assert_eq!(first.event_lines(id, 0, 100).unwrap(), second.event_lines(id, 0, 100).unwrap());
     let record = second.study(id).unwrap().unwrap();

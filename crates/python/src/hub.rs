@@ -177,7 +177,8 @@ impl HubStudy {
             let failed = |source| potluck_client::Error::File { path: std::env::temp_dir(), source };
             let folder = tempfile::tempdir().map_err(failed)?;
             let out = folder.path().join("public.parquet");
-            Ok(hub.verified_dataset(&id, &out, Existing::Keep, &mut |_, _| {})?.dataset)
+            let study = hub.contract(&id)?.study;
+            Ok(hub.verified_dataset(&study, &out, Existing::Keep, &mut |_, _| {})?.dataset)
         })?;
         Ok(PublicDataset::verified(dataset))
     }

@@ -12,6 +12,7 @@ use pyo3::types::PyString;
 use pyo3_arrow::input::AnyRecordBatch;
 
 use crate::errors::{Error, while_handing_over};
+use crate::work::handle_signals;
 
 /// What becomes of a stream, which can be read only once, while it is needed several times.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -89,8 +90,7 @@ fn with_signals<'a>(
 ) -> Box<dyn RecordBatchReader + 'a> {
     let schema = reader.schema();
     let next = move || {
-        let handled = Python::attach(|py: Python<'_>| -> PyResult<()> { py.check_signals() });
-        if let Err(error) = handled {
+        if let Err(error) = handle_signals() {
             if let Ok(mut raised) = raised.lock() {
                 *raised = Some(error);
             }

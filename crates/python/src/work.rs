@@ -57,6 +57,11 @@ impl Watch {
     }
 }
 
+/// Lets Python handle signals, from a thread that has let go of the interpreter.
+pub(crate) fn handle_signals() -> PyResult<()> {
+    Python::attach(|py: Python<'_>| -> PyResult<()> { py.check_signals() })
+}
+
 /// Runs `work`, on which nothing hangs. If a signal handler raises, it is left to come to its end alone.
 pub(crate) fn run_apart<T: Send + 'static>(
     py: Python<'_>,
@@ -71,7 +76,7 @@ pub(crate) fn run_apart<T: Send + 'static>(
         loop {
             match receiver.recv_timeout(TURN) {
                 Ok(result) => return Ok(result),
-                Err(RecvTimeoutError::Timeout) => Python::attach(|py| py.check_signals())?,
+                Err(RecvTimeoutError::Timeout) => handle_signals()?,
                 Err(RecvTimeoutError::Disconnected) => match worker.join() {
                     Ok(()) => unreachable!("it sends before it ends"),
                     Err(panic) => std::panic::resume_unwind(panic),

@@ -164,6 +164,8 @@ impl Event {
 /// What a log says of one published file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoggedFile {
+    /// Whose releases are in it, in the study's order.
+    pub parties: Vec<String>,
     /// SHA-256 of the file.
     pub sha256: String,
     /// Length of the file in bytes.
@@ -237,8 +239,8 @@ impl EventLog {
             Change::Created { .. } => return Err("the study was created before".to_owned()),
             Change::Invited { party } => {
                 self.check_member(party)?;
-                if self.keys.contains_key(party) {
-                    return Err(format!("{party} was invited after it had accepted"));
+                if self.releases.contains_key(party) {
+                    return Err(format!("{party} was invited after it had released"));
                 }
             }
             Change::Accepted { acceptance } => {
@@ -253,11 +255,12 @@ impl EventLog {
                 if self.releases.contains_key(party) {
                     return Err(format!("{party} released twice"));
                 }
-                self.releases.insert(party.clone(), logged(sha256, *size, content_hash)?);
+                let file = logged(std::slice::from_ref(party), sha256, *size, content_hash)?;
+                self.releases.insert(party.clone(), file);
             }
             Change::Published { parties, sha256, size, content_hash } => {
                 self.check_published(parties)?;
-                self.datasets.push(logged(sha256, *size, content_hash)?);
+                self.datasets.push(logged(parties, sha256, *size, content_hash)?);
             }
             Change::Extended { study_id } => check_hash(study_id)?,
         }
@@ -365,21 +368,39 @@ impl EventLog {
     }
 
     /// Whether a public dataset, whose file has this SHA-256, was published, and is the latest; otherwise says why not.
-    pub fn check_dataset(&self, dataset: &PublicDataset, sha256: &str) -> Result<bool, String> {
-        self.check_study(dataset.study())?;
+    ///
+    /// Parties that release under a study that this one extends are checked against the log of that study, which must
+    /// be among `bases`.
+    pub fn check_dataset<'a>(
+        &'a self,
+        dataset: &PublicDataset,
+        sha256: &str,
+        bases: impl IntoIterator<Item = &'a Self>,
+    ) -> Result<bool, String> {
+        let study = dataset.study();
+        self.check_study(study)?;
+        let logs: Vec<&Self> = std::iter::once(self).chain(bases).collect();
         for ((party, signer), (_, content_hash)) in dataset.parties().zip(dataset.release_hashes()) {
-            if self.check_member(party).is_err() {
-                continue;
-            }
-            self.check_signer(party, signer)?;
-            if self.releases.get(party).is_none_or(|published| published.content_hash != content_hash) {
+            let under = study.study_of(party).map_err(|error| error.to_string())?;
+            let log = logs.iter().find(|log| log.study.id() == under.id()).ok_or_else(|| {
+                format!("{party} released under study {}, whose event log is missing", under.id())
+            })?;
+            log.check_signer(party, signer)?;
+            if log.releases.get(party).is_none_or(|published| published.content_hash != content_hash) {
                 return Err(format!("the release of {party} in it is not the one that {party} published"));
             }
         }
         let published =
             self.datasets.iter().rev().position(|file| file.content_hash == dataset.content_hash());
         let age = published.ok_or("the log holds no such public dataset")?;
-        check_bytes(&self.datasets[self.datasets.len() - 1 - age], sha256)?;
+        let published = &self.datasets[self.datasets.len() - 1 - age];
+        if !dataset.parties().map(|(party, _)| party).eq(&published.parties) {
+            return Err(format!(
+                "by the log, it holds the releases of {}, which it does not",
+                published.parties.join(", ")
+            ));
+        }
+        check_bytes(published, sha256)?;
         Ok(age == 0)
     }
 
@@ -411,10 +432,15 @@ fn check_bytes(published: &LoggedFile, sha256: &str) -> Result<(), String> {
     }
 }
 
-fn logged(sha256: &str, size: u64, content_hash: &str) -> Result<LoggedFile, String> {
+fn logged(parties: &[String], sha256: &str, size: u64, content_hash: &str) -> Result<LoggedFile, String> {
     check_hash(sha256)?;
     check_hash(content_hash)?;
-    Ok(LoggedFile { sha256: sha256.to_owned(), size, content_hash: content_hash.to_owned() })
+    Ok(LoggedFile {
+        parties: parties.to_vec(),
+        sha256: sha256.to_owned(),
+        size,
+        content_hash: content_hash.to_owned(),
+    })
 }
 
 fn check_hash(text: &str) -> Result<(), String> {
@@ -464,7 +490,7 @@ mod tests {
 
     use super::*;
     use crate::dataset::Completeness;
-    use crate::study::Draft;
+    use crate::study::{Draft, Extension};
 
     const STUDY: &str = "format = 1\n[study]\nname = \"t\"\nrows = 50\nid = \"integer\"\nmethod = \"rmgm\"\nk = 4\n[privacy]\nepsilon = 1.0\ndelta = 1e-5\n[[party]]\nname = \"north\"\n[[party.column]]\nname = \"age\"\nlo = 0\nhi = 100\n[[party]]\nname = \"south\"\n[[party.column]]\nname = \"pressure\"\nlo = 0\nhi = 200\n";
 
@@ -540,6 +566,11 @@ mod tests {
         parse(&text(&chain(changes)))
     }
 
+    fn file(parties: &[&str], sha256: char, size: u64, content_hash: char) -> LoggedFile {
+        let parties = parties.iter().map(|&party| party.to_owned()).collect();
+        LoggedFile { parties, sha256: hash(sha256), size, content_hash: hash(content_hash) }
+    }
+
     #[track_caller]
     fn refused(result: Result<EventLog, Error>, word: &str) {
         let error = result.expect_err("it was accepted").to_string();
@@ -560,11 +591,8 @@ mod tests {
         assert_eq!(log.head(), events.last().unwrap().hash);
         assert_eq!(log.keys()["north"], key(1).public());
         assert_eq!(log.keys()["south"], key(2).public());
-        assert_eq!(
-            log.releases()["south"],
-            LoggedFile { sha256: hash('2'), size: 7, content_hash: hash('e') }
-        );
-        assert_eq!(log.datasets(), [LoggedFile { sha256: hash('5'), size: 9, content_hash: hash('6') }]);
+        assert_eq!(log.releases()["south"], file(&["south"], '2', 7, 'e'));
+        assert_eq!(log.datasets(), [file(&["north", "south"], '5', 9, '6')]);
         assert!(EventLog::read(&folder.path().join("none")).is_err());
     }
 
@@ -737,7 +765,10 @@ mod tests {
             (vec![invited("north")], "begins with"),
             (vec![new.clone(), new.clone()], "created before"),
             (vec![new.clone(), invited("west")], "no party"),
-            (vec![new.clone(), accepted("north", 1), invited("north")], "invited after"),
+            (
+                vec![new.clone(), accepted("north", 1), released("north", '1'), invited("north")],
+                "invited after",
+            ),
             (vec![new.clone(), accepted("north", 1), accepted("north", 1)], "accepted twice"),
             (vec![new.clone(), accepted("north", 1), accepted("north", 2)], "accepted twice"),
             (vec![new.clone(), released("north", '1')], "without having accepted"),
@@ -844,21 +875,84 @@ mod tests {
         let elsewhere = Release::new(&study(2), "north", &sums(5), Some(&key(1))).unwrap();
         assert!(whole.check_release(&elsewhere, &hash('1')).unwrap_err().contains("another study"));
 
-        assert_eq!(whole.check_dataset(&dataset, &hash('5')), Ok(true));
-        assert!(whole.check_dataset(&dataset, &hash('1')).unwrap_err().contains("bytes"));
-        assert!(partial.check_dataset(&dataset, &hash('5')).unwrap_err().contains("release of south"));
+        assert_eq!(whole.check_dataset(&dataset, &hash('5'), []), Ok(true));
+        assert!(whole.check_dataset(&dataset, &hash('1'), []).unwrap_err().contains("bytes"));
+        assert!(partial.check_dataset(&dataset, &hash('5'), []).unwrap_err().contains("release of south"));
         let other = join(&[again, south.clone()]);
-        assert!(whole.check_dataset(&other, &hash('5')).unwrap_err().contains("release of north"));
+        assert!(whole.check_dataset(&other, &hash('5'), []).unwrap_err().contains("release of north"));
         let forged = join(&[stranger, south]);
-        assert!(whole.check_dataset(&forged, &hash('5')).unwrap_err().contains("not signed with"));
+        assert!(whole.check_dataset(&forged, &hash('5'), []).unwrap_err().contains("not signed with"));
+        let mut others = changes.clone();
+        others[5] = public('5', &join(&[release("north", 1, 5), release("south", 2, 6)]));
+        if let Change::Published { parties, .. } = &mut others[5] {
+            parties.pop();
+        }
+        others[0] = created(true);
+        let others = log(&others).unwrap();
+        assert!(others.check_dataset(&dataset, &hash('5'), []).unwrap_err().contains("of north, which"));
         let unpublished = log(&changes[..5]).unwrap();
-        assert!(unpublished.check_dataset(&dataset, &hash('5')).unwrap_err().contains("no such"));
+        assert!(unpublished.check_dataset(&dataset, &hash('5'), []).unwrap_err().contains("no such"));
         changes.push(published(&["north", "south"]));
         assert_eq!(
-            log(&changes).unwrap().check_dataset(&dataset, &hash('5')),
+            log(&changes).unwrap().check_dataset(&dataset, &hash('5'), []),
             Ok(false),
             "there is a later one"
         );
+    }
+
+    /// The hub that tells of a study that extends another can make up the parties of the other only if nobody looks at
+    /// the other's log.
+    #[test]
+    fn parties_of_a_base_are_checked_against_its_log() {
+        let text = "format = 1\n[study]\nname = \"u\"\nrows = 50\nid = \"integer\"\nextends = \"BASE\"\nmethod = \"rmgm\"\nk = 4\n[privacy]\nepsilon = 1.0\ndelta = 1e-5\n[[party]]\nname = \"east\"\n[[party.column]]\nname = \"salt\"\nlo = 0\nhi = 10\n";
+        let base = study(1);
+        let wider = Extension::parse(&text.replace("BASE", base.id()), &base).unwrap().seal().unwrap();
+        let release = |party, seed, first| {
+            let under = wider.study_of(party).unwrap();
+            Release::new(under, party, &[vec![first, -7, 100_000, 3]], Some(&key(seed))).unwrap()
+        };
+        let out = |release: &Release| Change::Released {
+            party: release.party().to_owned(),
+            sha256: hash('1'),
+            size: 7,
+            content_hash: release.content_hash().to_owned(),
+        };
+        let (south, east) = (release("south", 2, 6), release("east", 3, 7));
+        let base_log = log(&[
+            created(false),
+            accepted("north", 1),
+            accepted("south", 2),
+            out(&release("north", 1, 5)),
+            out(&south),
+        ])
+        .unwrap();
+        let check = |north: &Release, bases: &[EventLog]| {
+            let releases = [north.clone(), south.clone(), east.clone()];
+            let dataset = PublicDataset::join(&wider, &releases, Completeness::All).unwrap();
+            let acceptance = Acceptance::new(&wider, "east", &key(3));
+            let wider_log = log(&[
+                Change::Created { study: wider.to_json(), early: false },
+                Change::Accepted { acceptance },
+                out(&east),
+                Change::Published {
+                    parties: dataset.parties().map(|(party, _)| party.to_owned()).collect(),
+                    sha256: hash('5'),
+                    size: 9,
+                    content_hash: dataset.content_hash().to_owned(),
+                },
+            ])
+            .unwrap();
+            wider_log.check_dataset(&dataset, &hash('5'), bases)
+        };
+        let north = release("north", 1, 5);
+        let bases = [base_log];
+        assert_eq!(check(&north, &bases), Ok(true));
+        assert!(check(&release("north", 9, 5), &bases).unwrap_err().contains("not signed with"));
+        assert!(check(&release("north", 1, 8), &bases).unwrap_err().contains("release of north"));
+        let missing = check(&north, &[]).unwrap_err();
+        assert!(missing.contains(base.id()) && missing.contains("missing"), "{missing}");
+        let early = log(&[created(true), accepted("north", 1)]).unwrap();
+        assert!(check(&north, &[early]).unwrap_err().contains("release of north"));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::path::Path;
 
+use parquet::file::metadata::RowGroupMetaData;
 use potluck_core::encoding::{Ball, Scaling};
 use potluck_core::noise::Sigma;
 use potluck_core::stage::{Stage, Statistic};
@@ -363,7 +364,7 @@ impl Release {
             let decoded =
                 file.row_groups().iter().map(|group| group.total_byte_size().max(0) as u64).sum::<u64>();
             let values = study.seal().k() * width as u64;
-            if file.row_groups().iter().map(|group| group.num_rows()).sum::<i64>()
+            if file.row_groups().iter().map(RowGroupMetaData::num_rows).sum::<i64>()
                 != file.file_metadata().num_rows()
                 || decoded > 9 * values + 4096 * (width * file.num_row_groups().max(1)) as u64
             {
@@ -373,6 +374,13 @@ impl Release {
         })?;
         let (_, record): (Study, ReleaseRecord) = split_manifest(&mut manifest, path)?;
         let signer = record.verify(study, &columns, path)?;
+        // Another version of potluck may word it otherwise, and so may somebody who claims to be one.
+        if record.statement != statement::of_release(study, party)? {
+            return Err(Error::tampered(
+                path,
+                "its privacy statement is not the one that this version of potluck makes; release with the same version",
+            ));
+        }
         Ok(Self { study: study.clone(), record, columns, signer })
     }
 

@@ -125,7 +125,9 @@ Example:
   potluck fit public.parquet --label pressure
 
 Everything is checked before the file gets its name: hashes, signatures, the keys that the parties
-registered, and the event log from its first event on.")]
+registered, and the event log from its first event on. If the study extends others, each party is
+checked against the log of the study that it released under; `--events events.jsonl` then keeps those
+logs too, as events.ID.jsonl with the id of their study.")]
 pub(crate) struct HubGet {
     /// The study: the address of its page
     #[arg(value_name = "URL")]
@@ -133,7 +135,7 @@ pub(crate) struct HubGet {
     /// Where the public dataset goes
     #[arg(long, value_name = "FILE")]
     pub(crate) out: PathBuf,
-    /// Keep the event log in this file
+    /// Keep the event log in this file, and those of studies that it extends beside it
     #[arg(long, value_name = "FILE")]
     pub(crate) events: Option<PathBuf>,
     #[command(flatten)]
@@ -182,6 +184,9 @@ pub(crate) struct HubServe {
     /// Seconds after which a client that sends nothing is let go [default: 15]
     #[arg(long, value_name = "SECONDS", env = "POTLUCK_HUB_CLIENT_TIMEOUT")]
     pub(crate) client_timeout: Option<NonZero<u32>>,
+    /// Connections at the same time, half of them at most from one client [default: 800]
+    #[arg(long, value_name = "N", env = "POTLUCK_HUB_CONNECTIONS")]
+    pub(crate) connections: Option<NonZero<u32>>,
 }
 
 #[derive(Subcommand)]

@@ -19,6 +19,15 @@ pub(crate) struct MembershipArguments {
     pub(crate) state: Option<PathBuf>,
 }
 
+/// Which logs are taken.
+#[derive(Args)]
+pub(crate) struct LogArguments {
+    /// Go on though the hub's log does not go on from where you last saw it: only if whoever runs the hub says that it was
+    /// restored from a backup
+    #[arg(long)]
+    pub(crate) log_was_restored: bool,
+}
+
 #[derive(Subcommand)]
 pub(crate) enum PartyCommand {
     /// Accept a study at a hub and register the key that you will sign your release with
@@ -63,6 +72,8 @@ pub(crate) struct PartyAccept {
     #[arg(long)]
     pub(crate) yes: bool,
     #[command(flatten)]
+    pub(crate) log: LogArguments,
+    #[command(flatten)]
     pub(crate) connection: ConnectionArguments,
 }
 
@@ -94,6 +105,8 @@ pub(crate) struct PartyRelease {
     #[arg(long)]
     pub(crate) accept_low_accuracy: bool,
     #[command(flatten)]
+    pub(crate) log: LogArguments,
+    #[command(flatten)]
     pub(crate) connection: ConnectionArguments,
 }
 
@@ -101,7 +114,7 @@ pub(crate) struct PartyRelease {
 pub(crate) struct PartyStatus {
     #[command(flatten)]
     pub(crate) membership: MembershipArguments,
-    /// Which party you are, if you accepted for several
+    /// Which party you are [default: all that you accepted for]
     #[arg(long, value_name = "NAME")]
     pub(crate) party: Option<String>,
     #[command(flatten)]

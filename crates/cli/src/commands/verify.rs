@@ -20,9 +20,43 @@ use crate::output::counted;
 struct Known {
     /// Keys given for parties.
     keys: BTreeMap<String, PublicKey>,
-    /// An event that the log must hold.
-    head: Option<String>,
-    log: Option<EventLog>,
+    /// Events that the logs must hold.
+    heads: Vec<String>,
+    /// At most one a study.
+    logs: Vec<EventLog>,
+}
+
+impl Known {
+    fn log_of(&self, study: &Study) -> Option<&EventLog> {
+        self.logs.iter().find(|log| log.study().id() == study.id())
+    }
+
+    /// Whether `party` of a study has registered a key in a log.
+    fn is_registered(&self, study: &Study, party: &str) -> bool {
+        let log = study.study_of(party).ok().and_then(|under| self.log_of(under));
+        log.is_some_and(|log| log.keys().contains_key(party))
+    }
+
+    /// How a file under a study stands to the log of that study, if there are logs.
+    fn check(
+        &self,
+        study: &Study,
+        check: impl FnOnce(&EventLog) -> Result<&'static str, String>,
+    ) -> Result<Option<&'static str>, String> {
+        match self.log_of(study) {
+            Some(log) => check(log).map(Some),
+            None if self.logs.is_empty() => Ok(None),
+            None => Err(format!("no event log of its study is among the files; {}", how_to_get(study))),
+        }
+    }
+}
+
+/// Where the log of a study comes from.
+fn how_to_get(study: &Study) -> String {
+    format!(
+        "give that of study {} too: `potluck hub get --events FILE` keeps the logs of a study and of all that it extends",
+        study.id()
+    )
 }
 
 /// A file that is as it should be.
@@ -33,16 +67,19 @@ struct Good {
 }
 
 pub(super) fn run(arguments: &Verify, settings: &Settings<'_>) -> Result<()> {
-    let mut known = Known { keys: keys(arguments)?, head: arguments.head.clone(), log: None };
+    let mut known = Known { keys: keys(arguments)?, heads: arguments.heads.clone(), logs: Vec::new() };
     let logs: Vec<&PathBuf> = arguments.files.iter().filter(|path| is_log(path)).collect();
-    match (logs.as_slice(), &known.head) {
-        ([], Some(_)) => {
-            return Err(WrongUsage("--head needs an event log among the files".to_owned()).into());
+    if logs.is_empty() && !known.heads.is_empty() {
+        return Err(WrongUsage("--head needs an event log among the files".to_owned()).into());
+    }
+    for path in logs {
+        // A log that is not good is reported in its turn; the other files are checked without it.
+        let Ok(log) = EventLog::read(path) else { continue };
+        if known.log_of(log.study()).is_some() {
+            let message = format!("there are two of study {}; give one event log a study", log.study().id());
+            return Err(WrongUsage(message).into());
         }
-        ([], None) => {}
-        // A log that is not good is reported in its turn; the other files are checked by themselves.
-        ([log], _) => known.log = EventLog::read(log).ok(),
-        _ => return Err(WrongUsage("give one event log at a time".to_owned()).into()),
+        known.logs.push(log);
     }
     let (mut good, mut bad) = (Vec::new(), Vec::new());
     for path in &arguments.files {
@@ -88,27 +125,33 @@ fn keys(arguments: &Verify) -> Result<BTreeMap<String, PublicKey>> {
 fn examine(path: &Path, known: &Known) -> Result<Good> {
     let tampered = |what: String| Error::Tampered { path: path.to_owned(), what };
     let sha256 = || FileDigest::of(path).map(|digest| digest.sha256);
-    let (kind, id, signers, standing) = match Document::read(path)? {
+    let (kind, study, signers, standing) = match Document::read(path)? {
         Document::Log(log) => return examine_log(path, &log, known),
         Document::Study(study) => {
-            let standing = against_log(known, |log| log.check_study(&study).map(|()| "the study of the log"));
-            ("study", id(&study), Vec::new(), standing)
+            let standing = known.check(&study, |_| Ok("the study of the log"));
+            ("study", *study, Vec::new(), standing)
         }
         Document::Release(release) => {
             let sha256 = sha256()?;
-            let standing =
-                against_log(known, |log| log.check_release(&release, &sha256).map(|()| "published"));
+            let standing = known
+                .check(release.study(), |log| log.check_release(&release, &sha256).map(|()| "published"));
             let signers = vec![(release.party().to_owned(), release.signer().cloned())];
-            ("release", id(release.study()), signers, standing)
+            ("release", release.study().clone(), signers, standing)
         }
         Document::Dataset(dataset) => {
             let sha256 = sha256()?;
-            let standing = against_log(known, |log| {
-                let latest = log.check_dataset(&dataset, &sha256)?;
+            let study = dataset.study();
+            let standing = known.check(study, |log| {
+                let missing =
+                    |(party, _)| study.study_of(party).ok().filter(|&under| known.log_of(under).is_none());
+                if let Some(under) = dataset.parties().find_map(missing) {
+                    return Err(format!("parties in it released under another study; {}", how_to_get(under)));
+                }
+                let latest = log.check_dataset(&dataset, &sha256, &known.logs)?;
                 Ok(if latest { "published, the latest" } else { "published; there is a later one" })
             });
             let signers = dataset.parties().map(|(party, key)| (party.to_owned(), key.cloned())).collect();
-            ("dataset", id(dataset.study()), signers, standing)
+            ("dataset", study.clone(), signers, standing)
         }
         Document::Model(_) => {
             return Err(Error::NotOurs {
@@ -122,31 +165,20 @@ fn examine(path: &Path, known: &Known) -> Result<Good> {
     };
     check_signers(path, &signers, &known.keys)?;
     let standing = standing.map_err(tampered)?;
-    Ok(describe(path, kind, &id, signers, standing, known))
-}
-
-fn id(study: &Study) -> String {
-    study.id().to_owned()
-}
-
-/// How a file stands to the event log, if there is one.
-fn against_log(
-    known: &Known,
-    check: impl FnOnce(&EventLog) -> Result<&'static str, String>,
-) -> Result<Option<&'static str>, String> {
-    known.log.as_ref().map(check).transpose()
+    Ok(describe(path, kind, &study, signers, standing, known))
 }
 
 /// Says that a file is good, and who signed it.
 fn describe(
     path: &Path,
     kind: &str,
-    id: &str,
+    study: &Study,
     signers: Vec<(String, Option<PublicKey>)>,
     standing: Option<&str>,
     known: &Known,
 ) -> Good {
-    let registered = |party: &String| known.log.as_ref().is_some_and(|log| log.keys().contains_key(party));
+    let id = study.id();
+    let registered = |party: &String| known.is_registered(study, party);
     let checked = |party: &String| known.keys.contains_key(party) || registered(party);
     let signed: Vec<Value> = signers
         .iter()
@@ -181,7 +213,8 @@ fn describe(
 
 fn examine_log(path: &Path, log: &EventLog, known: &Known) -> Result<Good> {
     let tampered = |what: String| Error::Tampered { path: path.to_owned(), what };
-    if let Some(head) = known.head.as_ref().filter(|head| !log.contains(head)) {
+    let held = |head: &&String| known.logs.iter().any(|log| log.contains(head));
+    if let Some(head) = known.heads.iter().find(|head| !held(head)) {
         return Err(tampered(format!("it holds no event {head}: it was cut short or written anew")).into());
     }
     for (party, expected) in &known.keys {

@@ -31,6 +31,10 @@ pub struct Holdings {
     pub hang_up_after: Option<usize>,
     /// Another study text to give out than the one that was created.
     pub false_study: Option<String>,
+    /// Files to give out whatever else is known, by path below the start of the API.
+    pub fixed: BTreeMap<String, Vec<u8>>,
+    /// Says of every party that it has accepted.
+    pub claims_acceptance: bool,
     /// Every request line.
     pub asked: Vec<String>,
 }
@@ -159,6 +163,9 @@ impl Holdings {
 
     fn answer(&mut self, request: &Request) -> Answer {
         let path: Vec<&str> = request.path.iter().map(String::as_str).collect();
+        if let Some(body) = self.fixed.get(&request.path.join("/")) {
+            return (200, "application/octet-stream", body.clone());
+        }
         if let ("POST", ["studies"]) = (request.method.as_str(), path.as_slice()) {
             return self.create(request);
         }
@@ -184,7 +191,8 @@ impl Holdings {
             }
             ("GET", ["invitation"]) if ours.is_some() => {
                 let party = ours.unwrap();
-                let (accepted, released) = (self.key(&party).is_some(), self.releases.contains_key(&party));
+                let accepted = self.claims_acceptance || self.key(&party).is_some();
+                let released = self.releases.contains_key(&party);
                 answer(200, &json!({ "party": party, "accepted": accepted, "released": released }))
             }
             ("POST", ["parties", party, "acceptance"]) if ours.as_deref() == Some(party) => {

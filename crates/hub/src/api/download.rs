@@ -93,7 +93,7 @@ pub(super) fn answer_bytes(
     kind: &'static str,
     name: &str,
     tag: &str,
-    bytes: Vec<u8>,
+    bytes: &[u8],
 ) -> Response {
     let size = bytes.len() as u64;
     let selection = select(headers, tag, size);
@@ -119,10 +119,9 @@ enum Selection {
 fn select(headers: &HeaderMap, tag: &str, size: u64) -> Selection {
     let text = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
     let tag = format!("\"{tag}\"");
-    if let Some(known) = text(IF_NONE_MATCH) {
-        if known.split(',').any(|one| one.trim() == "*" || one.trim().trim_start_matches("W/") == tag) {
-            return Selection::Known;
-        }
+    let names = |one: &str| one.trim() == "*" || one.trim().trim_start_matches("W/") == tag;
+    if text(IF_NONE_MATCH).is_some_and(|known| known.split(',').any(names)) {
+        return Selection::Known;
     }
     let whole = Selection::Part(0..size);
     if text(IF_RANGE).is_some_and(|condition| condition != tag) {

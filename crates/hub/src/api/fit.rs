@@ -86,7 +86,7 @@ pub(super) async fn plan(
     let text = String::from_utf8(body.to_vec())
         .map_err(|_| Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "the study is not UTF-8 text"))?;
     let find = |app: &Shared, id: &str| app.store.study(id).ok().flatten().map(|record| record.study.clone());
-    let plan = app.blocking(move |app| Plan::of_text(&text, |id| find(app, id))).await;
+    let plan = app.compute(move |app| Plan::of_text(&text, |id| find(app, id))).await?;
     let (_, plan) =
         plan.map_err(|error| Problem::new(StatusCode::UNPROCESSABLE_ENTITY, error.to_string()))?;
     Ok(Json(plan))

@@ -13,8 +13,9 @@ use std::sync::Arc;
 
 use axum::extract::{FromRequest, FromRequestParts};
 use axum::{Json, Router};
+use utoipa::openapi::path::{Operation, PathItem};
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
-use utoipa::openapi::{InfoBuilder, License, OpenApi, OpenApiBuilder};
+use utoipa::openapi::{ContentBuilder, InfoBuilder, License, OpenApi, OpenApiBuilder, Ref, ResponseBuilder};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -81,7 +82,29 @@ pub fn description() -> OpenApi {
     let (_, mut answers) = answers().split_for_parts();
     let (_, transfers) = file_transfers().split_for_parts();
     answers.merge(transfers);
+    for operation in answers.paths.paths.values_mut().flat_map(operations) {
+        for (status, description) in EVERYWHERE {
+            let problem = Ref::from_schema_name("Problem");
+            let content = ContentBuilder::new().schema(Some(problem)).build();
+            let response = ResponseBuilder::new()
+                .description(description)
+                .content("application/problem+json", content)
+                .build();
+            operation.responses.responses.entry(status.to_owned()).or_insert_with(|| response.into());
+        }
+    }
     answers
+}
+
+/// Answers that any request may get.
+const EVERYWHERE: [(&str, &str); 3] = [
+    ("429", "You ask too often; wait as long as Retry-After says"),
+    ("500", "The hub failed"),
+    ("503", "The hub is busy; wait as long as Retry-After says"),
+];
+
+fn operations(path: &mut PathItem) -> impl Iterator<Item = &mut Operation> {
+    [&mut path.get, &mut path.post, &mut path.put].into_iter().flatten()
 }
 
 fn preamble() -> OpenApi {

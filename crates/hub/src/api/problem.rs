@@ -33,6 +33,10 @@ impl Problem {
         Self { retry_after: Some(seconds), ..Self::new(status, detail) }
     }
 
+    pub(crate) fn busy() -> Self {
+        Self::later(StatusCode::SERVICE_UNAVAILABLE, 5, "the hub is busy; try again in a moment")
+    }
+
     pub(super) fn unauthorized(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::UNAUTHORIZED, detail)
     }
@@ -56,6 +60,7 @@ impl From<Refusal> for Problem {
             Refusal::NotFound(detail) => Self::new(StatusCode::NOT_FOUND, detail),
             Refusal::Conflict(detail) => Self::new(StatusCode::CONFLICT, detail),
             Refusal::Unacceptable(detail) => Self::new(StatusCode::UNPROCESSABLE_ENTITY, detail),
+            Refusal::Busy => Self::busy(),
             Refusal::Failed(error) => Self::failed(&error),
         }
     }

@@ -9,7 +9,6 @@ use axum::response::{IntoResponse, Response};
 use potluck_release::exchange::{
     CreatedStudy, EventPage, Invitation, NewStudy, Problem as ProblemBody, StudyDetails, StudyPage,
 };
-use potluck_release::statement::Guarantee;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
@@ -119,8 +118,8 @@ pub(super) async fn details(
         extended_by: record.extended_by.clone(),
         party: record.parties.clone(),
         dataset_file: record.dataset.clone(),
-        per_party: Guarantee::of_party(study).into(),
-        joint: Guarantee::joint(study, study.definition().parties().len()).into(),
+        per_party: record.guarantees().each.clone(),
+        joint: record.guarantees().joint.clone(),
         head: record.head.clone(),
     }))
 }
@@ -136,13 +135,7 @@ pub(super) async fn text(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let record = find(&app, &study).await?;
-    Ok(answer_bytes(
-        &headers,
-        "application/toml",
-        "study.toml",
-        record.study.id(),
-        record.text.clone().into_bytes(),
-    ))
+    Ok(answer_bytes(&headers, "application/toml", "study.toml", record.study.id(), record.text.as_bytes()))
 }
 
 /// Events of a study, in order
@@ -178,6 +171,6 @@ pub(super) async fn log(
     let lines = app.blocking(move |app| app.store.event_lines(&study, 0, u64::MAX)).await?;
     let head = lines.last().and_then(|line| serde_json::from_str::<serde_json::Value>(line).ok());
     let head = head.and_then(|event| event["hash"].as_str().map(str::to_owned)).unwrap_or_default();
-    Ok(answer_bytes(&headers, "application/jsonl", "events.jsonl", &head, lines.concat().into_bytes())
+    Ok(answer_bytes(&headers, "application/jsonl", "events.jsonl", &head, lines.concat().as_bytes())
         .into_response())
 }

@@ -22,7 +22,7 @@ use super::studies::find;
 use super::{Path, Query};
 use crate::Error;
 use crate::app::Shared;
-use crate::store::{Publication, Refusal, StudyRecord, largest_release, published_before, sha256_of};
+use crate::store::{Publication, Refusal, StudyRecord, largest_release, published_before};
 
 /// An upload may take this long and a second for so many bytes: whoever is slower does not hold the party's place.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -110,7 +110,7 @@ pub(super) async fn release(
     }
     let length = headers.get("content-length").and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
     let size = size(&record, &party, &part, length)?;
-    let Some(_slot) = app.upload_slot(&study, &party) else {
+    let Some(slot) = app.upload_slot(&study, &party) else {
         return Err(Problem::later(
             StatusCode::CONFLICT,
             2,
@@ -123,28 +123,24 @@ pub(super) async fn release(
     if received < size {
         return Ok((StatusCode::ACCEPTED, Json(UploadState { received, complete: false })));
     }
-    app.blocking(move |app| {
-        let published = publish(app, &study, &party, &path, &part.sha256);
-        if published.is_err() {
-            // What is refused is not kept; if it was moved to its place, it is not here any more.
-            let _ = std::fs::remove_file(&path);
-        }
-        published
-    })
-    .await?;
-    Ok((StatusCode::CREATED, Json(UploadState { received: size, complete: true })))
-}
-
-fn publish(app: &Shared, study: &str, party: &str, path: &FilePath, sha256: &str) -> Result<(), Problem> {
-    let (found, _) = sha256_of(path).map_err(Error::file(path))?;
-    if found != sha256 {
-        return Err(Problem::new(
-            StatusCode::UNPROCESSABLE_ENTITY,
-            "the bytes that arrived do not have the hash that was announced; nothing was stored: send the file again from the start",
-        ));
-    }
-    app.store.publish_release(study, party, path)?;
-    Ok(())
+    let publication = app
+        .blocking(move |app| {
+            // The place is taken until this is done, even if whoever uploads goes away.
+            let _slot = slot;
+            // From here on no other request can reach the file.
+            let complete = path.with_extension("complete");
+            std::fs::rename(&path, &complete).map_err(Error::file(&path))?;
+            let publication = app.store.publish_release(&study, &party, &complete, &part.sha256);
+            // What was published has been moved to its place; whatever else is not kept.
+            let _ = std::fs::remove_file(&complete);
+            publication
+        })
+        .await?;
+    let status = match publication {
+        Publication::New => StatusCode::CREATED,
+        Publication::Same => StatusCode::OK,
+    };
+    Ok((status, Json(UploadState { received: size, complete: true })))
 }
 
 fn complete(record: &StudyRecord, party: &str) -> UploadState {

@@ -53,9 +53,9 @@ pub(super) async fn page(
             Ok(fitted) => {
                 let html = app.blocking({
                     let fitted = Arc::clone(&fitted);
-                    move |_| fitted.findings().to_owned()
+                    move |app| fitted.findings(app).map(str::to_owned)
                 });
-                (StatusCode::OK, findings(&visitor, &record, &query, &fitted, &html.await))
+                (StatusCode::OK, findings(&visitor, &record, &query, &fitted, &html.await?))
             }
             Err(Refusal::Unacceptable(detail)) => {
                 (StatusCode::UNPROCESSABLE_ENTITY, alarm("This regression cannot be fitted.", &detail))

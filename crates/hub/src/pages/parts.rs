@@ -3,7 +3,6 @@
 use jiff::Timestamp;
 use maud::{Markup, PreEscaped, html};
 use potluck_release::exchange::GuaranteeNumbers;
-use potluck_release::statement::Guarantee;
 use potluck_report::numbers;
 use potluck_report::words::name;
 
@@ -73,22 +72,6 @@ pub(super) fn guarantee(numbers: &GuaranteeNumbers) -> Markup {
     html! {
         "ε = " (numbers::rounded_up(numbers.epsilon))
         span .aside { "δ = " (numbers::significant(numbers.delta, 6)) }
-    }
-}
-
-/// What each release of a study promises, and all of them together.
-pub(super) struct Guarantees {
-    pub(super) each: GuaranteeNumbers,
-    pub(super) joint: GuaranteeNumbers,
-}
-
-impl Guarantees {
-    /// Of a study with all its parties.
-    pub(super) fn of(record: &StudyRecord) -> Self {
-        Self {
-            each: Guarantee::of_party(&record.study).into(),
-            joint: Guarantee::joint(&record.study, record.study.definition().parties().len()).into(),
-        }
     }
 }
 

@@ -58,10 +58,12 @@ fn picture(study: &Study, released: usize, all: usize) -> Markup {
         rows.push(row(format!("all {all} releases"), Guarantee::joint(study, all)));
     }
     html! {
-        figure .potluck-report {
-            (PreEscaped(noticed_plot_in(&rows, Layout::Wide)))
-            (PreEscaped(noticed_plot_in(&rows, Layout::Narrow)))
-            figcaption { "The line is at 5 of 100: blind guessing. The closer a bar ends to it, the less the releases say about any one person." }
+        div .potluck-report {
+            figure {
+                (PreEscaped(noticed_plot_in(&rows, Layout::Wide)))
+                (PreEscaped(noticed_plot_in(&rows, Layout::Narrow)))
+                figcaption { "The line is at 5 of 100: blind guessing. The closer a bar ends to it, the less the releases say about any one person." }
+            }
         }
     }
 }

@@ -11,7 +11,7 @@ use potluck_report::words::name;
 use serde::Deserialize;
 
 use super::layout::{Page, Place};
-use super::parts::{Guarantees, badge, counted, progress, time};
+use super::parts::{badge, counted, guarantee, progress, time};
 use super::visitor::Visitor;
 use crate::Error;
 use crate::api::problem::Problem;
@@ -43,7 +43,7 @@ pub(super) async fn list(
             }
         }
         @if records.is_empty() { (empty(&visitor, after.is_some())) } @else {
-            ol .studies { @for (record, guarantees) in &records { li { (card(record, guarantees)) } } }
+            ol .studies { @for record in &records { li { (card(record)) } } }
         }
         @if after.is_some() || next.is_some() {
             nav .pages aria-label="Pages" {
@@ -55,20 +55,19 @@ pub(super) async fn list(
     Ok(Page { title: "Studies", visitor: &visitor, place: Place::Studies, body }.answer(StatusCode::OK))
 }
 
-type Listed = (Arc<StudyRecord>, Guarantees);
-
-fn load(app: &Shared, after: Option<u64>) -> Result<(Vec<Listed>, Option<u64>), Error> {
+fn load(app: &Shared, after: Option<u64>) -> Result<(Vec<Arc<StudyRecord>>, Option<u64>), Error> {
     let (summaries, next) = app.store.studies(after, STUDIES)?;
     let mut records = Vec::with_capacity(summaries.len());
     for summary in summaries {
         let record = app.store.study(&summary.id)?.ok_or_else(|| Error::damaged("a study vanished"))?;
-        let guarantees = Guarantees::of(&record);
-        records.push((record, guarantees));
+        // Computed here, away from the threads that serve connections.
+        record.guarantees();
+        records.push(record);
     }
     Ok((records, next))
 }
 
-fn card(record: &StudyRecord, guarantees: &Guarantees) -> Markup {
+fn card(record: &StudyRecord) -> Markup {
     let id = record.study.id();
     let definition = record.study.definition();
     let columns = definition.columns().count() as u64;
@@ -85,7 +84,7 @@ fn card(record: &StudyRecord, guarantees: &Guarantees) -> Markup {
             dl .facts {
                 div { dt { "Released" } dd { (record.released()) " of " (record.parties.len()) " " (progress(record)) } }
                 div { dt { "People" } dd { (numbers::count(definition.rows())) } }
-                div { dt { "Privacy of all together" } dd { (super::parts::guarantee(&guarantees.joint)) } }
+                div { dt { "Privacy of all together" } dd { (guarantee(&record.guarantees().joint)) } }
             }
             @if record.dataset.is_some() {
                 p .actions { a href={ "/studies/" (id) "/explore" } { "Explore" span .unseen { " " (definition.name()) } } }

@@ -15,8 +15,7 @@ use potluck_report::words::{self, name};
 use super::invitations::party_commands;
 use super::layout::{Page, Place};
 use super::parts::{
-    Guarantees, badge, counted, digest, guarantee, progress, rendered, scrolling, secret, size, snippet,
-    time, trail,
+    badge, counted, digest, guarantee, progress, rendered, scrolling, secret, size, snippet, time, trail,
 };
 use super::promise::{promise, relatives};
 use super::visitor::Visitor;
@@ -58,10 +57,10 @@ pub(super) async fn page(
 /// The page as it is in memory, or made anew if something has happened since.
 fn render(app: &Shared, id: &str, address: String) -> Result<Arc<Rendered>, Refusal> {
     let record = app.store.study(id)?.ok_or_else(Refusal::no_study)?;
-    if let Some(known) = app.rendered.get(id) {
-        if Arc::ptr_eq(&known.record, &record) && known.address == address {
-            return Ok(known);
-        }
+    let known = app.rendered.get(id);
+    if let Some(known) = known.filter(|known| Arc::ptr_eq(&known.record, &record) && known.address == address)
+    {
+        return Ok(known);
     }
     let events = app.store.events(id, record.events.saturating_sub(EVENTS), EVENTS)?;
     let mut extending = Vec::new();
@@ -91,7 +90,7 @@ fn public(record: &StudyRecord, extending: &[Arc<StudyRecord>], events: &[Event]
 
 fn head(record: &StudyRecord) -> Markup {
     let definition = record.study.definition();
-    let guarantees = Guarantees::of(record);
+    let guarantees = record.guarantees();
     let fact = |what: &str, value: Markup| html! { div { dt { (what) } dd { (value) } } };
     html! {
         header .study-head {

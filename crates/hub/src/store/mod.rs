@@ -3,6 +3,7 @@
 //! Every change is one transaction that also appends to the study's event log; files are complete and synced
 //! before the transaction that names them. So whatever happens, what the log says has happened is there.
 
+mod backup;
 mod coordinators;
 mod objects;
 mod parties;
@@ -12,18 +13,19 @@ mod studies;
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::Duration;
 
 use jiff::Timestamp;
 use moka::sync::Cache;
 use potluck_release::Study;
 use potluck_release::events::{Change, Event};
-use potluck_release::exchange::{DatasetState, PartyState};
+use potluck_release::exchange::{DatasetState, GuaranteeNumbers, PartyState};
+use potluck_release::statement::Guarantee;
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 
+pub use backup::back_up;
 pub use coordinators::{Coordinator, Session};
-pub(crate) use objects::sha256_of;
 pub use parties::Acceptance;
 pub(crate) use publish::published_before;
 pub use publish::{Publication, largest_release};
@@ -45,6 +47,8 @@ pub enum Refusal {
     Conflict(String),
     /// What was sent is not acceptable.
     Unacceptable(String),
+    /// There is too much to do; it will pass.
+    Busy,
     /// The hub failed.
     Failed(Error),
 }
@@ -92,9 +96,27 @@ pub struct StudyRecord {
     pub head: String,
     /// The number of events.
     pub events: u64,
+    guarantees: OnceLock<Guarantees>,
+}
+
+/// What the releases of a study promise.
+#[derive(Clone, Debug)]
+pub struct Guarantees {
+    /// Each party's.
+    pub each: GuaranteeNumbers,
+    /// Those of all parties together.
+    pub joint: GuaranteeNumbers,
 }
 
 impl StudyRecord {
+    /// What the releases promise; computed when it is first asked for, because outward rounding takes milliseconds.
+    pub fn guarantees(&self) -> &Guarantees {
+        self.guarantees.get_or_init(|| Guarantees {
+            each: Guarantee::of_party(&self.study).into(),
+            joint: Guarantee::joint(&self.study, self.study.definition().parties().len()).into(),
+        })
+    }
+
     /// How many parties have accepted.
     pub fn accepted(&self) -> usize {
         self.parties.iter().filter(|party| party.accepted.is_some()).count()
@@ -128,11 +150,11 @@ pub struct Store {
 impl Store {
     /// Opens the data folder of a hub, or makes one.
     pub fn open(data: &Path) -> Result<Self, Error> {
-        fs::create_dir_all(data).map_err(Error::file(data))?;
+        make_private(data)?;
         let objects = Objects::open(data)?;
         objects.remove_abandoned()?;
         Ok(Self {
-            connection: Mutex::new(schema::open(&data.join("hub.sqlite"))?),
+            connection: Mutex::new(schema::open(&data.join(schema::DATABASE))?),
             objects,
             publishing: Mutex::new(()),
             studies: Cache::builder()
@@ -162,29 +184,6 @@ impl Store {
         self.objects.incoming()
     }
 
-    /// Copies the whole state to a new folder, consistent while the hub runs.
-    pub fn back_up(&self, folder: &Path) -> Result<(), Error> {
-        fs::create_dir_all(folder).map_err(Error::file(folder))?;
-        let database = folder.join("hub.sqlite");
-        // First the database: files that are added later are not named in it, and files are never removed.
-        self.database().execute("VACUUM INTO ?1", [database.to_string_lossy()])?;
-        let copied = schema::open(&database)?;
-        let mut query = copied
-            .prepare("SELECT sha256 FROM party WHERE sha256 IS NOT NULL UNION SELECT sha256 FROM dataset")?;
-        let hashes = query.query_map([], |row| row.get::<_, String>(0))?.collect::<Result<Vec<_>, _>>()?;
-        let copy = Objects::open(folder)?;
-        for hash in hashes {
-            let (from, to) = (self.objects.path(&hash), copy.path(&hash));
-            if to.exists() {
-                continue;
-            }
-            let group = to.parent().expect("an object lies in a group");
-            fs::create_dir_all(group).map_err(Error::file(group))?;
-            fs::copy(&from, &to).map_err(Error::file(&to))?;
-        }
-        Ok(())
-    }
-
     /// Does something to a study in one transaction, and forgets what memory holds of it, of what it extends and of what
     /// extends it: their records tell of each other.
     fn change<T>(
@@ -212,6 +211,15 @@ impl Store {
         }
         Ok(result)
     }
+}
+
+/// Makes a folder that only its owner can look into, if it is not there.
+pub(crate) fn make_private(folder: &Path) -> Result<(), Error> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder).map_err(Error::file(folder))
 }
 
 /// Now, to the second, in UTC.

@@ -2,17 +2,17 @@
 
 use std::fs::File;
 use std::path::Path;
+use std::sync::{Arc, MutexGuard, PoisonError};
 
 use potluck_release::dataset::Completeness;
 use potluck_release::events::Change;
-use potluck_release::exchange::{PublishedFile, StudySummary};
+use potluck_release::exchange::{PartyState, PublishedFile};
 use potluck_release::files::Existing;
 use potluck_release::signing::PublicKey;
 use potluck_release::{PublicDataset, Release, Study};
 use rusqlite::{Transaction, params};
 
 use super::objects::sha256_of;
-use super::studies::summary;
 use super::{Refusal, Store, StudyRecord, log, now};
 use crate::Error;
 
@@ -44,38 +44,84 @@ pub fn largest_release(study: &Study, party: &str) -> Result<u64, potluck_releas
 }
 
 impl Store {
-    /// Checks an uploaded file and publishes it as the release of `party`. The file is moved if it is accepted;
-    /// otherwise it stays where it is, and is the caller's to remove.
-    pub fn publish_release(&self, study: &str, party: &str, file: &Path) -> Result<Publication, Refusal> {
-        let _one_at_a_time = self.publishing.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    /// Checks an uploaded file, announced by its hash, and publishes it as the release of `party`. The file is moved if
+    /// it is accepted; otherwise it stays where it is, and is the caller's to remove.
+    pub fn publish_release(
+        &self,
+        study: &str,
+        party: &str,
+        file: &Path,
+        announced: &str,
+    ) -> Result<Publication, Refusal> {
+        let _one_at_a_time = self.one_publication();
         let record = self.study(study)?.ok_or_else(Refusal::no_study)?;
-        let (sha256, size) = sha256_of(file).map_err(Error::file(file))?;
-        if let Some(publication) = published_before(&record, party, &sha256)? {
+        if let Some(publication) = published_before(&record, party, announced)? {
             return Ok(publication);
         }
+        let (sha256, size) = sha256_of(file).map_err(Error::file(file))?;
+        if sha256 != announced {
+            return Err(Refusal::Unacceptable(
+                "the bytes that arrived do not have the hash that was announced; nothing was stored: send the file again from the start".to_owned(),
+            ));
+        }
         let release = check_release(&record, party, file)?;
-        let time = now();
-        let published = PublishedFile {
-            sha256,
-            size,
-            content_hash: release.content_hash().to_owned(),
-            time: time.clone(),
-        };
+        let content_hash = release.content_hash().to_owned();
+        drop(release);
+        let published = PublishedFile { sha256, size, content_hash, time: now() };
         File::open(file).and_then(|file| file.sync_all()).map_err(Error::file(file))?;
         self.objects.keep(file, &published.sha256)?;
-        let datasets = self.new_datasets(&record, &release)?;
-        self.change(study, |transaction| {
-            record_release(transaction, study, party, &published)?;
-            for dataset in &datasets {
-                record_dataset(transaction, dataset)?;
-            }
-            Ok(())
-        })?;
+        self.change(study, |transaction| record_release(transaction, study, party, &published))?;
+        // The release is public. If a dataset cannot be made now, it is when the hub starts the next time.
+        if let Err(error) = self.publish_datasets(study) {
+            tracing::error!(%error, study, "a public dataset could not be made");
+        }
         Ok(Publication::New)
     }
 
+    /// Makes every public dataset that should be there and is not: after a crash, say.
+    pub fn publish_missing_datasets(&self) -> Result<(), Error> {
+        let _one_at_a_time = self.one_publication();
+        let ids = {
+            let database = self.database();
+            let mut query = database.prepare("SELECT id FROM study WHERE extends IS NULL ORDER BY number")?;
+            query.query_map([], |row| row.get(0))?.collect::<Result<Vec<String>, _>>()?
+        };
+        for id in ids {
+            if let Err(error) = self.publish_datasets(&id) {
+                tracing::error!(%error, study = id, "a public dataset could not be made");
+            }
+        }
+        Ok(())
+    }
+
+    fn one_publication(&self) -> MutexGuard<'_, ()> {
+        self.publishing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes the public datasets of a study and of those that extend it, where their releases have come since.
+    fn publish_datasets(&self, study: &str) -> Result<(), Error> {
+        let own = self.study(study)?.ok_or_else(|| Error::damaged("a study vanished"))?;
+        for record in std::iter::once(own).chain(self.extending(study)?) {
+            let released = |party: &&PartyState| party.release.is_some();
+            let parties: Vec<&str> =
+                record.parties.iter().filter(released).map(|party| party.name.as_str()).collect();
+            let enough =
+                if record.early { !parties.is_empty() } else { parties.len() == record.parties.len() };
+            if !enough || record.dataset.as_ref().is_some_and(|dataset| dataset.parties == parties) {
+                continue;
+            }
+            let dataset = self.join(&record)?;
+            let recorded =
+                self.change(record.study.id(), |transaction| record_dataset(transaction, &dataset));
+            if let Err(Refusal::Failed(error)) = recorded {
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
     /// Studies that extend this one, directly or not.
-    fn extending(&self, study: &str) -> Result<Vec<std::sync::Arc<StudyRecord>>, Error> {
+    fn extending(&self, study: &str) -> Result<Vec<Arc<StudyRecord>>, Error> {
         let mut found = Vec::new();
         let mut next = vec![study.to_owned()];
         while let Some(id) = next.pop() {
@@ -88,22 +134,9 @@ impl Store {
         Ok(found)
     }
 
-    /// The public datasets that this release makes possible: of its own study and of those that extend it.
-    fn new_datasets(&self, record: &StudyRecord, release: &Release) -> Result<Vec<NewDataset>, Refusal> {
-        let mut datasets = Vec::new();
-        let extending = self.extending(record.study.id())?;
-        for record in std::iter::once(record).chain(extending.iter().map(AsRef::as_ref)) {
-            let StudySummary { parties, released, .. } = summary(record);
-            if record.early || released + 1 == parties {
-                datasets.push(self.join(record, release)?);
-            }
-        }
-        Ok(datasets)
-    }
-
-    /// Joins what a study has with a release that is new.
-    fn join(&self, record: &StudyRecord, new: &Release) -> Result<NewDataset, Refusal> {
-        let mut releases = vec![new.clone()];
+    /// Joins the releases that a study has.
+    fn join(&self, record: &StudyRecord) -> Result<NewDataset, Error> {
+        let mut releases = Vec::new();
         for party in &record.parties {
             if let Some(file) = &party.release {
                 let release = Release::read(&self.object(&file.sha256))
@@ -114,9 +147,7 @@ impl Store {
         let completeness = if record.early { Completeness::Partial } else { Completeness::All };
         let failed = |error: potluck_release::Error| Error::damaged(error.to_string());
         let dataset = PublicDataset::join(&record.study, &releases, completeness).map_err(failed)?;
-        let folder = self.incoming();
-        let name = format!("{}-dataset.parquet", record.study.id());
-        let path = folder.join(name);
+        let path = self.incoming().join(format!("{}-dataset.parquet", record.study.id()));
         dataset.write(&path, Existing::Replace).map_err(failed)?;
         let (sha256, size) = sha256_of(&path).map_err(Error::file(&path))?;
         self.objects.keep(&path, &sha256)?;

@@ -7,6 +7,12 @@ use rusqlite::{Connection, OpenFlags};
 
 use crate::Error;
 
+/// Name of the database in the data folder.
+pub(super) const DATABASE: &str = "hub.sqlite";
+
+/// How long to wait for somebody else who writes.
+pub(super) const BUSY: Duration = Duration::from_secs(10);
+
 /// "hubp" in SQLite's application id.
 const APPLICATION_ID: i32 = 0x6875_6270;
 
@@ -74,7 +80,7 @@ pub(super) fn open(path: &Path) -> Result<Connection, Error> {
     let flags =
         OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut connection = Connection::open_with_flags(path, flags)?;
-    connection.busy_timeout(Duration::from_secs(10))?;
+    connection.busy_timeout(BUSY)?;
     connection.pragma_update(None, "journal_mode", "WAL")?;
     connection.pragma_update(None, "synchronous", "FULL")?;
     connection.pragma_update(None, "foreign_keys", true)?;

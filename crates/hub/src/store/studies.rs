@@ -11,6 +11,9 @@ use super::{Coordinator, Refusal, Store, StudyRecord, last_event, log, now};
 use crate::Error;
 use crate::token::Token;
 
+/// Most studies that extend the same one: each has a dataset of its own.
+const MOST_EXTENSIONS: i64 = 20;
+
 /// What came of creating a study.
 pub enum Creation {
     /// It is new: each party and the token that invites it.
@@ -29,13 +32,12 @@ impl Store {
     ) -> Result<(String, Creation), Refusal> {
         let study = Study::parse(text).map_err(|error| Refusal::Unacceptable(error.to_string()))?;
         let base = study.base().map(Study::id);
-        if let Some(base) = study.base() {
-            if self.study(base.id())?.is_none() {
-                return Err(Refusal::Conflict(format!(
-                    "the study extends {}, which this hub does not have; create that one first",
-                    base.id()
-                )));
-            }
+        if let Some(base) = base
+            && self.study(base)?.is_none()
+        {
+            return Err(Refusal::Conflict(format!(
+                "the study extends {base}, which this hub does not have; create that one first"
+            )));
         }
         let names: Vec<&str> = study.own_parties().iter().map(potluck_release::study::Party::name).collect();
         let mut invitations = Vec::new();
@@ -48,6 +50,15 @@ impl Store {
                 .optional()?;
             if known.is_some() {
                 return Ok(Creation::Present);
+            }
+            if let Some(base) = base {
+                let extensions: i64 =
+                    transaction.query_row("SELECT count(*) FROM study WHERE extends = ?1", [base], |row| row.get(0))?;
+                if extensions >= MOST_EXTENSIONS {
+                    return Err(Refusal::Conflict(format!(
+                        "{extensions} studies extend that one already; extend the latest of them"
+                    )));
+                }
             }
             let time = now();
             transaction.execute(
@@ -70,7 +81,7 @@ impl Store {
         Ok((study.id().to_owned(), creation))
     }
 
-    /// Invites a party anew: the invitation before is void.
+    /// Invites a party anew: the invitation before is void. A key that the party has registered stays.
     pub fn invite(&self, coordinator: &Coordinator, study: &str, party: &str) -> Result<Token, Refusal> {
         let token = Token::new("plp")?;
         self.change(study, |transaction| {
@@ -86,18 +97,21 @@ impl Store {
                 }
                 Some(_) => {}
             }
-            let key: Option<Option<String>> = transaction
-                .query_row("SELECT key FROM party WHERE study = ?1 AND name = ?2", [study, party], |row| {
-                    row.get(0)
-                })
+            let released: Option<Option<String>> = transaction
+                .query_row(
+                    "SELECT released FROM party WHERE study = ?1 AND name = ?2",
+                    [study, party],
+                    |row| row.get(0),
+                )
                 .optional()?;
-            match key {
+            match released {
                 None => return Err(Refusal::no_party(party)),
                 Some(Some(_)) => {
                     return Err(Refusal::Conflict(format!(
-                        "{party} has accepted already, with a key of its own; its invitation stands"
+                        "{party} has released; there is nothing left to invite it to"
                     )));
                 }
+                // A party that has accepted keeps its key: what is new is the token that it uploads with.
                 Some(None) => {}
             }
             transaction.execute(
@@ -221,6 +235,7 @@ fn load(database: &Connection, id: &str) -> Result<Option<StudyRecord>, Error> {
         extended_by,
         head: head.hash,
         events: head.sequence,
+        guarantees: std::sync::OnceLock::new(),
         study,
     }))
 }

@@ -72,7 +72,7 @@ impl Hub {
         let config = Config::new(options).unwrap();
         let (sender, receiver) = mpsc::channel();
         thread::spawn(move || {
-            potluck_hub::serve(config, |url| sender.send(url.to_owned()).unwrap()).unwrap()
+            potluck_hub::serve(config, |url| sender.send(url.to_owned()).unwrap()).unwrap();
         });
         Self { folder, url: receiver.recv().unwrap(), coordinator: token.reveal().to_owned() }
     }

@@ -26,6 +26,9 @@ use document::{ColumnSection, Document, PartySection, PrivacySection, StudySecti
 pub use extension::Extension;
 pub use seal::Seal;
 
+/// Most parties of a study, those that it extends included: plans and fits take longer with each.
+const MOST_PARTIES: usize = 256;
+
 /// What identifies a subject, and so its column of the mixing matrix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -417,6 +420,12 @@ impl Definition {
             return Err(Error::study(
                 "study.rows",
                 "must be at least 2: one row cannot be hidden among others",
+            ));
+        }
+        if self.parties.len() > MOST_PARTIES {
+            return Err(Error::study(
+                "party",
+                format!("there are more than {MOST_PARTIES}, which nobody has tried; split the study"),
             ));
         }
         if self.own_parties().is_empty() {

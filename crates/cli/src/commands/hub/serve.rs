@@ -23,6 +23,7 @@ pub(super) fn serve(arguments: HubServe, settings: &Settings<'_>) -> Result<()> 
         requests_per_minute: arguments.requests_per_minute,
         trusted_proxy: arguments.trusted_proxy,
         client_timeout: arguments.client_timeout,
+        connections: arguments.connections,
     };
     let config = Config::new(given.or(file))?;
     potluck_hub::log_to_stderr(settings.printer.is_json());
@@ -44,7 +45,7 @@ pub(super) fn coordinator(command: &CoordinatorCommand, settings: &Settings<'_>)
 }
 
 pub(super) fn back_up(data: &Path, out: &Path, settings: &Settings<'_>) -> Result<()> {
-    Store::open(data)?.back_up(out)?;
+    potluck_hub::store::back_up(data, out)?;
     settings.printer.result(&json!({ "backup": out.display().to_string() }), || {
         format!("backed up to {}\n", out.display())
     })

@@ -12,6 +12,7 @@ use potluck_release::{Error, Study, statement};
 use serde_json::json;
 
 use super::membership::{Membership, prepare_folder};
+use super::{Restored, check_continuity, check_continuity_unless};
 use crate::args::party::PartyAccept;
 use crate::commands::Settings;
 use crate::commands::hub::{Connection, token_in_environment};
@@ -27,10 +28,15 @@ pub(super) fn run(arguments: &PartyAccept, settings: &Settings<'_>) -> Result<()
     let study = &contract.study;
     let invited = hub.invited(study)?;
     let party = invited.party.as_str();
-    let folder = prepare_folder(&arguments.membership, party)?;
-    if !invited.accepted {
-        let log = hub.log(study.id())?.log;
-        for line in asked(study, party, log.early())? {
+    let (folder, kept) = prepare_folder(&arguments.membership, party)?;
+    let before = hub.log(study.id())?.log;
+    if let Some(kept) = kept {
+        let restored = Restored::new(arguments.log.log_was_restored);
+        check_continuity_unless(restored, &hub, &before, &kept.head, settings)?;
+    }
+    // Only our own signature says that we agreed; the hub's word does not.
+    if before.keys().get(party) != Some(&key.public()) {
+        for line in asked(study, party, before.early())? {
             settings.printer.note(&line);
         }
         let question = format!("Accept this study for {party}, with the key {}?", key.public());
@@ -38,6 +44,7 @@ pub(super) fn run(arguments: &PartyAccept, settings: &Settings<'_>) -> Result<()
     }
     let new = hub.accept(&Acceptance::new(study, party, &key))?;
     let log = hub.log(study.id())?.log;
+    check_continuity(&hub, &log, before.head())?;
     if log.keys().get(party) != Some(&key.public()) {
         return Err(hub.unsound("the event log", "our acceptance with our key is not in it").into());
     }

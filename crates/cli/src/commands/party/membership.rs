@@ -75,33 +75,50 @@ impl Membership {
 
     /// The membership that is kept for a study: in the folder named, or in the user's own.
     pub(super) fn find(arguments: &MembershipArguments, party: Option<&str>) -> Result<Option<Self>> {
-        let address = &arguments.study;
-        let found = match &arguments.state {
-            Some(folder) => Self::load(folder)?,
-            None => Self::find_among(&parties_folder()?, address.id(), party)?,
-        };
-        let Some(membership) = found else { return Ok(None) };
-        if membership.study_id != address.id() || party.is_some_and(|party| party != membership.party) {
-            let message = format!("{} belongs to another study or party", membership.folder.display());
+        let mut found = Self::find_all(arguments, party)?;
+        if found.len() > 1 {
+            let names: Vec<&str> = found.iter().map(|membership| membership.party.as_str()).collect();
+            let message = format!("you accepted for {}; say with --party which one", names.join(" and "));
             return Err(WrongUsage(message).into());
         }
-        if membership.hub != *address.hub() {
+        Ok(found.pop())
+    }
+
+    /// All memberships that are kept for a study, in the order of their parties' names.
+    pub(super) fn find_all(arguments: &MembershipArguments, party: Option<&str>) -> Result<Vec<Self>> {
+        let found: Vec<Self> = match &arguments.state {
+            Some(folder) => Self::load(folder)?.into_iter().collect(),
+            None => Self::find_among(&parties_folder()?, arguments.study.id(), party)?,
+        };
+        for membership in &found {
+            membership.check_place(&arguments.study, party)?;
+        }
+        Ok(found)
+    }
+
+    /// Checks that this is the membership that is asked for.
+    fn check_place(&self, address: &StudyAddress, party: Option<&str>) -> Result<()> {
+        if self.study_id != address.id() || party.is_some_and(|party| party != self.party) {
+            let message = format!("{} belongs to another study or party", self.folder.display());
+            return Err(WrongUsage(message).into());
+        }
+        if self.hub != *address.hub() {
             // A token goes to the hub that it is for, and nowhere else.
             let message = format!(
                 "you accepted this study at {}, not at {}; use that address, or accept it at the new one first",
-                membership.hub,
+                self.hub,
                 address.hub()
             );
             return Err(WrongUsage(message).into());
         }
-        Ok(Some(membership))
+        Ok(())
     }
 
-    fn find_among(parties: &Path, study_id: &str, party: Option<&str>) -> Result<Option<Self>> {
+    fn find_among(parties: &Path, study_id: &str, party: Option<&str>) -> Result<Vec<Self>> {
         if let Some(party) = party {
-            return Self::load(&parties.join(format!("{study_id}-{party}")));
+            return Ok(Self::load(&parties.join(format!("{study_id}-{party}")))?.into_iter().collect());
         }
-        let Ok(folders) = fs::read_dir(parties) else { return Ok(None) };
+        let Ok(folders) = fs::read_dir(parties) else { return Ok(Vec::new()) };
         let prefix = format!("{study_id}-");
         let mut found = Vec::new();
         for folder in folders.flatten() {
@@ -109,12 +126,8 @@ impl Membership {
                 found.extend(Self::load(&folder.path())?);
             }
         }
-        if found.len() > 1 {
-            let names: Vec<&str> = found.iter().map(|membership| membership.party.as_str()).collect();
-            let message = format!("you accepted for {}; say with --party which one", names.join(" and "));
-            return Err(WrongUsage(message).into());
-        }
-        Ok(found.pop())
+        found.sort_by(|one, other| one.party.cmp(&other.party));
+        Ok(found)
     }
 
     /// The membership in a folder, if there is one.
@@ -210,8 +223,11 @@ fn parties_folder() -> Result<PathBuf> {
     })
 }
 
-/// The folder for a membership, made if it does not exist, and writable.
-pub(super) fn prepare_folder(arguments: &MembershipArguments, party: &str) -> Result<PathBuf> {
+/// The folder for a membership, made if it does not exist, and writable; and the membership that is in it.
+pub(super) fn prepare_folder(
+    arguments: &MembershipArguments,
+    party: &str,
+) -> Result<(PathBuf, Option<Membership>)> {
     let folder = match &arguments.state {
         Some(folder) => folder.clone(),
         None => parties_folder()?.join(format!("{}-{party}", arguments.study.id())),
@@ -222,12 +238,13 @@ pub(super) fn prepare_folder(arguments: &MembershipArguments, party: &str) -> Re
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
     builder.create(&folder).map_err(|source| Error::Write { path: folder.clone(), source })?;
     check_writable(&file(&folder), Existing::Replace)?;
-    if let Some(there) = Membership::load(&folder)?
+    let kept = Membership::load(&folder)?;
+    if let Some(there) = &kept
         && (there.study_id != arguments.study.id() || there.party != party)
     {
         let message =
             format!("{} is taken by another study or party; choose another --state", folder.display());
         return Err(WrongUsage(message).into());
     }
-    Ok(folder)
+    Ok((folder, kept))
 }

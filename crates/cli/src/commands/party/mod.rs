@@ -6,13 +6,15 @@ mod release;
 mod status;
 
 use anyhow::Result;
-use potluck_client::{Hub, Log};
+use potluck_client::Hub;
+use potluck_release::events::EventLog;
 use potluck_release::signing::PublicKey;
 use potluck_release::{Release, Study};
 
 use super::Settings;
 use crate::args::party::PartyCommand;
 use crate::exit::WrongUsage;
+use crate::output::counted;
 use membership::Membership;
 
 pub(super) fn run(command: &PartyCommand, settings: &Settings<'_>) -> Result<()> {
@@ -23,14 +25,54 @@ pub(super) fn run(command: &PartyCommand, settings: &Settings<'_>) -> Result<()>
     }
 }
 
-/// The event log as the hub has it now, if it goes on from where we saw it last.
-fn current_log(hub: &Hub, membership: &Membership) -> Result<Log> {
-    let log = hub.log(&membership.study_id)?;
-    if !log.log.contains(&membership.head) {
-        let detail = "it does not go on from where it ended when this party last saw it: it was written anew or cut short";
-        return Err(hub.unsound("the event log", detail).into());
+/// Whether somebody vouches that the hub's log was restored from a backup.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Restored {
+    No,
+    Yes,
+}
+
+impl Restored {
+    fn new(flag: bool) -> Self {
+        if flag { Self::Yes } else { Self::No }
     }
+}
+
+/// The event log as the hub has it now, if it goes on from where we saw it last.
+fn current_log(hub: &Hub, membership: &Membership) -> Result<EventLog> {
+    let log = hub.log(&membership.study_id)?.log;
+    check_continuity(hub, &log, &membership.head)?;
     Ok(log)
+}
+
+/// Checks that a log goes on from the last event that we saw.
+fn check_continuity(hub: &Hub, log: &EventLog, head: &str) -> Result<()> {
+    if log.contains(head) {
+        return Ok(());
+    }
+    let detail = format!(
+        "it does not go on from event {head}, where it ended when this party last saw it: it was written anew or cut short (if whoever runs the hub says that it was restored from a backup, pass --log-was-restored once to `potluck party release` or `accept`)"
+    );
+    Err(hub.unsound("the event log", &detail).into())
+}
+
+/// The same, unless somebody vouches that the log was restored; they see what is given up.
+fn check_continuity_unless(
+    restored: Restored,
+    hub: &Hub,
+    log: &EventLog,
+    head: &str,
+    settings: &Settings<'_>,
+) -> Result<()> {
+    if restored == Restored::No || log.contains(head) {
+        return check_continuity(hub, log, head);
+    }
+    settings.printer.note(&format!(
+        "The event log does not go on from where this party last saw it.\n  it ended with event {head}\n  it ends with event  {} (of {})\nGoing on from there, since --log-was-restored says that the hub was restored from a backup.",
+        log.head(),
+        counted(log.events().len(), "event", "events")
+    ));
+    Ok(())
 }
 
 /// Our release, if it was drawn: verified, of this study, and signed with our key.

@@ -10,7 +10,7 @@ use potluck_release::{Release, Study};
 use serde_json::json;
 
 use super::membership::Membership;
-use super::{current_log, drawn_release};
+use super::{Restored, check_continuity_unless, current_log, drawn_release};
 use crate::args::party::PartyRelease;
 use crate::args::{self, LedgerArguments, PartyArguments};
 use crate::commands::Settings;
@@ -24,7 +24,8 @@ pub(super) fn run(arguments: &PartyRelease, settings: &Settings<'_>) -> Result<(
     let key = SigningKey::load(&membership.signing_key)?.public();
     let study = membership.study()?;
     let hub = membership.connect(&arguments.connection, settings)?;
-    let published = check_membership(&hub, &membership, &study, &key)?;
+    let restored = Restored::new(arguments.log.log_was_restored);
+    let published = check_membership(&hub, &mut membership, &study, &key, restored, settings)?;
 
     let drawn = drawn_release(&membership, &study, Some(&key))?;
     if let Some(content_hash) = &published
@@ -51,7 +52,7 @@ pub(super) fn run(arguments: &PartyRelease, settings: &Settings<'_>) -> Result<(
     hub.upload(study.id(), &membership.party, &file, &mut |done, total| progress.transferred(done, total))?;
     drop(progress);
     let digest = FileDigest::of(&file)?;
-    let log = current_log(&hub, &membership)?.log;
+    let log = current_log(&hub, &membership)?;
     log.check_release(&release, &digest.sha256).map_err(|what| hub.unsound("the event log", &what))?;
     log.head().clone_into(&mut membership.head);
     membership.save()?;
@@ -93,9 +94,11 @@ fn not_accepted(address: &str) -> WrongUsage {
 /// our key; gives the content hash of our release if it is published.
 fn check_membership(
     hub: &Hub,
-    membership: &Membership,
+    membership: &mut Membership,
     study: &Study,
     key: &PublicKey,
+    restored: Restored,
+    settings: &Settings<'_>,
 ) -> Result<Option<String>> {
     if hub.contract(&membership.study_id)?.study != *study {
         return Err(hub.unsound("the study", "it is not the one that was accepted").into());
@@ -105,7 +108,13 @@ fn check_membership(
         let detail = format!("our token is that of {:?}, not of {:?}", invited.party, membership.party);
         return Err(hub.unsound("the invitation", &detail).into());
     }
-    let log = current_log(hub, membership)?.log;
+    let log = hub.log(&membership.study_id)?.log;
+    check_continuity_unless(restored, hub, &log, &membership.head, settings)?;
+    if !log.contains(&membership.head) {
+        // Said once, whatever comes next.
+        log.head().clone_into(&mut membership.head);
+        membership.save()?;
+    }
     match log.keys().get(&membership.party) {
         Some(registered) if registered == key => {}
         Some(_) => {

@@ -7,7 +7,7 @@ use potluck_release::{Release, Study};
 use serde_json::{Value, json};
 
 use super::membership::Membership;
-use super::{current_log, drawn_release};
+use super::{check_continuity, drawn_release};
 use crate::args::party::PartyStatus;
 use crate::commands::Settings;
 use crate::commands::hub::Connection;
@@ -24,16 +24,16 @@ struct Progress {
 
 pub(super) fn run(arguments: &PartyStatus, settings: &Settings<'_>) -> Result<()> {
     let address = &arguments.membership.study;
-    let membership = Membership::find(&arguments.membership, arguments.party.as_deref())?;
-    let hub = match &membership {
+    let memberships = Membership::find_all(&arguments.membership, arguments.party.as_deref())?;
+    let hub = match memberships.first() {
         Some(membership) => membership.connect(&arguments.connection, settings)?,
         None => Connection::from(&arguments.connection).to(address.hub(), None, settings)?,
     };
     let details = hub.details(address.id())?;
-    let log = match &membership {
-        Some(membership) => current_log(&hub, membership)?.log,
-        None => hub.log(address.id())?.log,
-    };
+    let log = hub.log(address.id())?.log;
+    for membership in &memberships {
+        check_continuity(&hub, &log, &membership.head)?;
+    }
     let study = log.study();
     let progress: Vec<Progress> = study
         .definition()
@@ -41,11 +41,13 @@ pub(super) fn run(arguments: &PartyStatus, settings: &Settings<'_>) -> Result<()
         .iter()
         .map(|party| progress(party.name(), study, &log, &details))
         .collect();
-    let drawn = match &membership {
-        Some(membership) => drawn_release(membership, study, log.keys().get(&membership.party))?,
-        None => None,
-    };
-    let own = membership.as_ref().map(|membership| Own::new(membership, &log, drawn.as_ref()));
+    let mut own = Vec::new();
+    for membership in &memberships {
+        let drawn = drawn_release(membership, study, log.keys().get(&membership.party))?;
+        own.push(Own::new(membership, &log, drawn.as_ref()));
+    }
+    // The one of us, if there is one.
+    let you = own.first().filter(|_| own.len() == 1);
     let parties: Vec<Value> = progress
         .iter()
         .map(|party| json!({ "party": party.party, "key": party.key, "released": party.released }))
@@ -55,7 +57,8 @@ pub(super) fn run(arguments: &PartyStatus, settings: &Settings<'_>) -> Result<()
         "study_id": study.id(),
         "study": study.definition().name(),
         "url": address.to_string(),
-        "you": own.as_ref().map(Own::to_json),
+        "you": you.map(Own::to_json),
+        "yours": own.iter().map(Own::to_json).collect::<Vec<_>>(),
         "parties": parties,
         "early": log.early(),
         "dataset": dataset.map(|file| json!({ "sha256": file.sha256, "size": file.size, "content_hash": file.content_hash })),
@@ -80,10 +83,14 @@ pub(super) fn run(arguments: &PartyStatus, settings: &Settings<'_>) -> Result<()
             None if log.early() => "no public dataset yet; it appears with the first release".to_owned(),
             None => "no public dataset yet; it appears when every party has released".to_owned(),
         };
-        let you = own.as_ref().map_or_else(
-            || format!("you have not accepted it from here; `potluck party accept {address}` does"),
-            |own| own.in_words(&address.to_string()),
-        );
+        let you = if own.is_empty() {
+            format!("you have not accepted it from here; `potluck party accept {address}` does")
+        } else {
+            let several = own.len() > 1;
+            let lines: Vec<String> =
+                own.iter().map(|own| own.in_words(&address.to_string(), several)).collect();
+            lines.join("\n")
+        };
         format!(
             "Study {:?}, id {}\n{}\n{public}\n{you}\n",
             study.definition().name(),
@@ -142,17 +149,21 @@ impl Own {
         json!({ "party": self.party, "accepted": self.accepted, "drawn": self.drawn, "released": self.released })
     }
 
-    fn in_words(&self, address: &str) -> String {
+    /// What is left to do; the commands say for whom if we are `several`.
+    fn in_words(&self, address: &str, several: bool) -> String {
         let Self { party, .. } = self;
+        let whose = if several { format!(" --party {party}") } else { String::new() };
         match (self.accepted, &self.drawn, self.released) {
             (false, ..) => format!(
                 "you ({party}): the hub knows of no acceptance; accept it again with `potluck party accept {address}`"
             ),
             (true, None, false) => {
-                format!("you ({party}): accepted; release with `potluck party release {address} --data FILE`")
+                format!(
+                    "you ({party}): accepted; release with `potluck party release {address}{whose} --data FILE`"
+                )
             }
             (true, Some(_), false) => format!(
-                "you ({party}): the release is drawn but not uploaded; run `potluck party release {address}` again, at no further charge"
+                "you ({party}): the release is drawn but not uploaded; run `potluck party release {address}{whose}` again, at no further charge"
             ),
             (true, _, true) if self.same => format!("you ({party}): released; nothing is left to do"),
             (true, _, true) => {

@@ -113,7 +113,7 @@ impl StudyForm {
             form,
             id: "integer".to_owned(),
             epsilon: "1".to_owned(),
-            delta: "0.00001".to_owned(),
+            delta: "0.000001".to_owned(),
             method: "calibrated".to_owned(),
             parties: vec![party.clone(), party],
             ..Self::default()
@@ -228,8 +228,8 @@ impl StudyForm {
         self.rows = definition.rows().to_string();
         self.epsilon = definition.epsilon().get().to_string();
         self.delta = definition.delta().get().to_string();
-        self.id = id_name(definition.id_kind()).to_owned();
-        self.method = method_name(definition.method()).to_owned();
+        id_name(definition.id_kind()).clone_into(&mut self.id);
+        method_name(definition.method()).clone_into(&mut self.method);
     }
 
     /// The study as TOML, not sealed, or what is wrong with the fields.
@@ -250,7 +250,7 @@ impl StudyForm {
             0.0
         });
         let delta = decimal(&self.delta).unwrap_or_else(|| {
-            problem("delta", "δ is a small number above 0, such as 0.00001.");
+            problem("delta", "δ is a small number above 0, such as 0.000001.");
             0.0
         });
         if self.parties.is_empty() {

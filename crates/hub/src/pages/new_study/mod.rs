@@ -51,7 +51,7 @@ pub(super) async fn blank(State(app): State<Shared>, visitor: Visitor) -> Result
     };
     let form = StudyForm::blank(hex::encode(random_bytes()?));
     let bases = app.blocking(|app| app.store.studies(None, BASES)).await?.0;
-    Ok(show(&visitor, session, &form, &bases, Advice::default(), StatusCode::OK))
+    Ok(show(&visitor, session, &form, &bases, &Advice::default(), StatusCode::OK))
 }
 
 /// What a button of the form asks for.
@@ -81,21 +81,21 @@ pub(super) async fn submit(
                 Ok(made) => Ok(show_created(&visitor, &made)),
                 Err(Failure::Form(problems)) => {
                     let advice = Advice { problems, told: true, ..Advice::default() };
-                    Ok(show(&visitor, session, &form, &bases, advice, StatusCode::UNPROCESSABLE_ENTITY))
+                    Ok(show(&visitor, session, &form, &bases, &advice, StatusCode::UNPROCESSABLE_ENTITY))
                 }
                 Err(Failure::Hub(refusal)) => Err(refusal.into()),
             }
         }
         _ => {
             let (text, base) = (form.clone(), base.clone());
-            let planned = app.blocking(move |_| plan(&text, base.as_deref())).await;
+            let planned = app.compute(move |_| plan(&text, base.as_deref())).await?;
             // A live plan lists what is missing; whoever presses the button sees it at the fields.
             let told = action == Action::Plan && fields.get("live").is_none();
             let advice = match planned {
-                Ok(plan) => Advice { plan: Some(plan), focus, told, ..Advice::default() },
-                Err(problems) => Advice { problems, focus, told, ..Advice::default() },
+                Ok(plan) => Advice { plan: Some(plan), told, focus, ..Advice::default() },
+                Err(problems) => Advice { problems, told, focus, ..Advice::default() },
             };
-            Ok(show(&visitor, session, &form, &bases, advice, StatusCode::OK))
+            Ok(show(&visitor, session, &form, &bases, &advice, StatusCode::OK))
         }
     }
 }
@@ -105,10 +105,10 @@ fn show(
     session: &Session,
     form: &StudyForm,
     bases: &[StudySummary],
-    advice: Advice,
+    advice: &Advice,
     status: StatusCode,
 ) -> Response {
-    let body = form_page(session, form, bases, &advice);
+    let body = form_page(session, form, bases, advice);
     Page { title: "New study", visitor, place: Place::New, body }.answer(status)
 }
 

@@ -169,6 +169,7 @@ fn extends(form: &StudyForm, bases: &[StudySummary], advice: &Advice) -> Markup 
 }
 
 /// Words under a field.
+#[derive(Clone, Copy)]
 struct Hint(&'static str);
 
 fn text(advice: &Advice, field: &str, label: &str, value: &str, hint: Hint) -> Markup {
