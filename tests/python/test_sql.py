@@ -18,8 +18,8 @@ import pytest
 from engines import started
 
 POTLUCK = os.path.abspath(os.environ["POTLUCK"])
-# The whole figure is 1,000,000: POTLUCK_SQL_ROWS=1000000.
-ROWS = int(os.environ.get("POTLUCK_SQL_ROWS", "100000"))
+# Ids of text, which are the harder ones, get the large table.
+ROWS = {"text": 1_000_000, "integer": 100_000}
 # A name that no quoting by hand survives.
 ODD = 'odd "name"; DROP TABLE `people` -- \\é%s:x?'
 ODD_LEVEL = "it's \\x41 \"so\"; --é日本%"
@@ -201,9 +201,10 @@ def without_zeros(sums):
 
 @pytest.mark.parametrize("kind", ["text", "integer"])
 def test_every_engine_gives_the_sums_of_the_built_in_reader(engines, tmp_path, kind):
-    table = people(ROWS, kind)
-    pyarrow.parquet.write_table(table, tmp_path / "people.parquet", row_group_size=ROWS // 7)
-    write_study(tmp_path, ROWS, kind)
+    count = ROWS[kind]
+    table = people(count, kind)
+    pyarrow.parquet.write_table(table, tmp_path / "people.parquet", row_group_size=count // 7)
+    write_study(tmp_path, count, kind)
     budget(tmp_path)
     names = {name: engine.load(table, 'my "people"', tmp_path / "people.parquet") for name, engine in engines.items()}
     results, times = {}, {}
@@ -213,7 +214,7 @@ def test_every_engine_gives_the_sums_of_the_built_in_reader(engines, tmp_path, k
             start = time.monotonic()
             results[name, stage] = engine.query(query)
             times[name, stage] = time.monotonic() - start
-            if name == "spark" and kind == "text":
+            if name == "spark" and kind == "integer":
                 assert sorted(engine.query(query, ansi=False)) == sorted(results[name, stage])
         path = tmp_path / f"{stage}.{'csv' if turn == 'postgres' else 'parquet'}"
         save(results[turn, stage], path)
@@ -222,7 +223,7 @@ def test_every_engine_gives_the_sums_of_the_built_in_reader(engines, tmp_path, k
         assert ("published" in answer) == (stage == "mixed")
         assert (before == "0") == (stage == "standardise-1"), "one charge"
     for (name, stage), seconds in times.items():
-        print(f"{ROWS} rows, {stage}, {name}: {seconds:.1f} s")
+        print(f"{count} rows, {stage}, {name}: {seconds:.1f} s")
     for number, stage in enumerate(STAGES):
         expected = audited(tmp_path, stage, "--release", "north.release.parquet", "--stage", number + 1)
         assert sum(map(len, expected.values())) > len(COLUMNS)
