@@ -287,24 +287,22 @@ fn findings(visitor: &Visitor, record: &StudyRecord, query: &str, fitted: &Fitte
     }
 }
 
+/// The regression in Python, with nothing but its standard library: as the API gives it.
 fn python(visitor: &Visitor, id: &str, request: &FitRequest) -> String {
-    let mut arguments = format!("dataset, label={}", quoted(&request.label));
-    if !request.features.is_empty() {
-        let features: Vec<String> = request.features.iter().map(|feature| quoted(feature)).collect();
-        arguments.push_str(&format!(", features=[{}]", features.join(", ")));
-    }
-    let mut settings = Vec::new();
+    let mut query = vec![("label", quoted(&request.label))];
+    query.extend(request.features.iter().map(|feature| ("feature", quoted(feature))));
     if request.learner != Learner::Posterior {
-        settings.push(format!("learner={}", quoted(request.learner.name())));
+        query.push(("learner", quoted(request.learner.name())));
     }
     if request.level.to_bits() != LEVEL.to_bits() {
-        settings.push(format!("level={:?}", request.level));
+        query.push(("level", format!("{:?}", request.level)));
     }
+    let query: Vec<String> = query.iter().map(|(name, value)| format!("(\"{name}\", {value})")).collect();
+    let url = format!("{}/api/v1/studies/{id}/fit?", visitor.address);
     format!(
-        "import potluck\n\ndataset = potluck.connect({}).study({}).dataset()\nmodel = potluck.LinearRegression({}).fit({arguments})\nprint(model.summary())",
-        quoted(&visitor.address),
-        quoted(id),
-        settings.join(", "),
+        "import json\nfrom urllib.parse import urlencode\nfrom urllib.request import urlopen\n\nquery = [{}]\nwith urlopen({} + urlencode(query)) as answer:\n    model = json.load(answer)\nfor one in model[\"coefficients\"]:\n    print(one[\"term\"], one[\"value\"])",
+        query.join(", "),
+        quoted(&url),
     )
 }
 
