@@ -289,8 +289,8 @@ fn explored_regressions_are_those_of_the_library() {
         assert_eq!(file.header("content-disposition"), "attachment; filename=\"model.json\"");
     }
     let seen = browser.get(&format!("/studies/{id}/explore?label=pressure&feature=age&level=0.8"));
-    seen.says("dataset = potluck.connect(&quot;http://127.0.0.1:");
-    seen.says("potluck.LinearRegression(level=0.8).fit(dataset, label=&quot;pressure&quot;, features=[&quot;age&quot;])");
+    seen.says("with urlopen(&quot;http://127.0.0.1:");
+    seen.says("(&quot;label&quot;, &quot;pressure&quot;), (&quot;feature&quot;, &quot;age&quot;), (&quot;level&quot;, 0.8)");
     seen.says("potluck fit public.parquet --label pressure --features age --level 0.8");
 }
 

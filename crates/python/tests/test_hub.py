@@ -153,7 +153,7 @@ def test_the_snippet_of_the_explorer_works_as_printed(world, folder):
     for query in ["label=pressure", query]:
         with urllib.request.urlopen(f"{world.url}/studies/{world.study}/explore?{query}") as page:
             text = page.read().decode()
-        snippet = html.unescape(re.search(r'aria-label="Python"><code>(.*?)</code>', text, re.S).group(1))
+        snippet = html.unescape(re.search(r'aria-label="potluck in Python"><code>(.*?)</code>', text, re.S).group(1))
         assert snippet.startswith("import potluck\n")
         Path("snippet.py").write_text(snippet, encoding="utf-8")
         done = subprocess.run([sys.executable, "snippet.py"], capture_output=True, text=True)

@@ -280,6 +280,8 @@ fn findings(visitor: &Visitor, record: &StudyRecord, query: &str, fitted: &Fitte
             p { a .button .quiet href={ "/studies/" (id) "/model.json?" (query) } download="model.json" { "Download model.json" } }
             h4 { "Python" }
             (snippet("Python", &python(visitor, id, &fitted.request)))
+            h4 { "Python, with the package potluck, which verifies the dataset" }
+            (snippet("potluck in Python", &package(visitor, id, &fitted.request)))
             h4 { "Command line" }
             (snippet("Commands", &commands(visitor, id, &fitted.request)))
             p .aside { "What the parties released and promised is on the " a href={ "/studies/" (id) } { "page of the study" } "." }
@@ -287,7 +289,27 @@ fn findings(visitor: &Visitor, record: &StudyRecord, query: &str, fitted: &Fitte
     }
 }
 
+/// The regression in Python, with nothing but its standard library: as the API gives it.
 fn python(visitor: &Visitor, id: &str, request: &FitRequest) -> String {
+    let mut query = vec![("label", quoted(&request.label))];
+    query.extend(request.features.iter().map(|feature| ("feature", quoted(feature))));
+    if request.learner != Learner::Posterior {
+        query.push(("learner", quoted(request.learner.name())));
+    }
+    if request.level.to_bits() != LEVEL.to_bits() {
+        query.push(("level", format!("{:?}", request.level)));
+    }
+    let query: Vec<String> = query.iter().map(|(name, value)| format!("(\"{name}\", {value})")).collect();
+    let url = format!("{}/api/v1/studies/{id}/fit?", visitor.address);
+    format!(
+        "import json\nfrom urllib.parse import urlencode\nfrom urllib.request import urlopen\n\nquery = [{}]\nwith urlopen({} + urlencode(query)) as answer:\n    model = json.load(answer)\nfor one in model[\"coefficients\"]:\n    print(one[\"term\"], one[\"value\"])",
+        query.join(", "),
+        quoted(&url),
+    )
+}
+
+/// The regression by the package, from the public dataset itself.
+fn package(visitor: &Visitor, id: &str, request: &FitRequest) -> String {
     let mut arguments = format!("dataset, label={}", quoted(&request.label));
     if !request.features.is_empty() {
         let features: Vec<String> = request.features.iter().map(|feature| quoted(feature)).collect();
