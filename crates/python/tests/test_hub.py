@@ -22,10 +22,10 @@ import potluck
 class World:
     """A hub with one study whose dataset is public, and one that waits for its parties."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, hub):
         demo = Demo(folder, rows=60_000)
-        self.hub = Hub(folder)
-        self.url = self.hub.address
+        self.hub = hub
+        self.url = hub.address
         self.study = demo.publish(self.hub)
         columns = [potluck.Numeric("age", 0, 100), potluck.Numeric("height", 0, 250)]
         other = potluck.Study.new(name="waiting", rows=1000, epsilon=1, delta=1e-5, parties={"north": columns}).seal()
@@ -35,9 +35,13 @@ class World:
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory):
-    world = World(tmp_path_factory.mktemp("world"))
-    yield world
-    world.hub.stop()
+    folder = tmp_path_factory.mktemp("world")
+    hub = Hub(folder)
+    # Also if the world cannot be made: no hub outlives its test.
+    try:
+        yield World(folder, hub)
+    finally:
+        hub.stop()
 
 
 def test_a_dataset_comes_from_a_hub_verified(world, folder):
