@@ -568,7 +568,7 @@ fn only_its_coordinator_invites_anew() {
     let token = &fresh.html[fresh.html.find("plp_").unwrap()..][..68];
     assert_ne!(token, members[0].token);
     assert_eq!(members[0].accept(&hub).status, 401, "the invitation before is void");
-    ada.post(&format!("{path}/parties/south/invitation"), &[("form_secret", &secret)]).sound(409);
+    ada.post(&format!("{path}/parties/south/invitation"), &[("form_secret", &secret)]).sound(201);
     ada.post(&format!("{path}/parties/nobody/invitation"), &[("form_secret", &secret)]).sound(404);
 }
 

@@ -308,3 +308,14 @@ fn growth_covers_every_job_and_size() {
     run(folder.path(), &["growth", "--quick", "--sizes", "20000"]);
     assert!(fs::read(&table).unwrap() == first);
 }
+
+#[test]
+fn load_has_readers_and_uploaders_and_no_errors() {
+    let folder = tempfile::tempdir().unwrap();
+    let (text, value) = run(folder.path(), &["load", "--quick", "--seconds", "1"]);
+    assert!(text.contains(", 0 errors."), "{text}");
+    for kind in ["explorer", "page of a study", "public dataset", "upload a release"] {
+        assert!(text.contains(&format!("| {kind} |")), "{kind}: {text}");
+    }
+    assert_eq!(value["results"]["errors"], 0);
+}

@@ -23,6 +23,7 @@ use crate::app::Shared;
 use problem::Problem;
 
 pub(crate) use fit::parse_fit;
+pub(crate) use studies::find;
 
 /// Parts of the path, refused as a problem.
 #[derive(FromRequestParts)]

@@ -45,7 +45,7 @@ impl Page {
 }
 
 /// The study with this id.
-pub(super) async fn find(app: &Shared, id: &str) -> Result<Arc<StudyRecord>, Problem> {
+pub(crate) async fn find(app: &Shared, id: &str) -> Result<Arc<StudyRecord>, Problem> {
     let id = id.to_owned();
     let record = app.blocking(move |app| app.store.study(&id)).await?;
     Ok(record.ok_or_else(Refusal::no_study)?)

@@ -14,8 +14,8 @@ use potluck_report::words::{self, name};
 use super::layout::{Page, Place};
 use super::parts::{alarm, copy_button, rendered, snippet, trail};
 use super::visitor::Visitor;
-use crate::api::parse_fit;
 use crate::api::problem::Problem;
+use crate::api::{find, parse_fit};
 use crate::app::Shared;
 use crate::fits::{FitRequest, Fitted, fitted};
 use crate::store::{Refusal, StudyRecord};
@@ -84,11 +84,6 @@ pub(super) async fn model(
     let headers =
         [(CONTENT_TYPE, "application/json"), (CONTENT_DISPOSITION, "attachment; filename=\"model.json\"")];
     Ok((headers, fitted.model.to_json()).into_response())
-}
-
-async fn find(app: &Shared, id: &str) -> Result<Arc<StudyRecord>, Problem> {
-    let id = id.to_owned();
-    Ok(app.blocking(move |app| app.store.study(&id)).await?.ok_or_else(Refusal::no_study)?)
 }
 
 async fn fit(app: &Shared, record: &StudyRecord, query: &str) -> Result<Arc<Fitted>, Refusal> {
