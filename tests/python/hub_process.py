@@ -113,7 +113,7 @@ class Demo:
             potluck("key", "new", "--out", self.key(party))
             potluck(
                 "release", folder / "study.toml", "--party", party, "--data", folder / f"private/{party}.csv",
-                "--ledger", ledger, "--table", "all", "--signing-key", self.key(party), "--yes",
+                "--ledger", ledger, "--budget", "all", "--signing-key", self.key(party), "--yes",
                 "--accept-low-accuracy", "--out", self.release(party),
             )  # fmt: skip
 

@@ -294,7 +294,7 @@ pub(crate) struct Release {
     #[command(flatten)]
     pub(crate) ledger: LedgerArguments,
     /// The table whose budget is charged [default: the only one in the ledger]
-    #[arg(long = "table", value_name = "NAME")]
+    #[arg(long, value_name = "NAME")]
     pub(crate) budget: Option<String>,
     /// Where the release goes
     #[arg(long, value_name = "FILE")]

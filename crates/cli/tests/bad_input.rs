@@ -310,7 +310,7 @@ fn ledgers_that_are_missing_damaged_in_use_or_exhausted() {
     place
         .run(&["ledger", "init", "--table", "people", "--epsilon", "9", "--delta", "1e-5"])
         .refused(4, &["already"]);
-    place.release_north(&["--table", "animals"]).refused(4, &["\"animals\"", "ledger init"]);
+    place.release_north(&["--budget", "animals"]).refused(4, &["\"animals\"", "ledger init"]);
     place.release_north(&["--ledger", "elsewhere.sqlite"]).refused(4, &["no ledger", "ledger init"]);
     place.write("garbage.sqlite", "this is not a database, however long one looks at it");
     place.release_north(&["--ledger", "garbage.sqlite"]).refused(5, &["damaged", "backup"]);

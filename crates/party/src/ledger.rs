@@ -402,7 +402,7 @@ impl Ledger {
                     .to_owned(),
             )),
             (None, several) => Err(Error::NoBudget(format!(
-                "the ledger has budgets for {}; say with --table which one this release is charged to",
+                "the ledger has budgets for {}; say with --budget which one this release is charged to",
                 several.join(", ")
             ))),
         }

@@ -218,6 +218,6 @@ fn the_table_is_chosen_only_where_there_is_no_doubt() {
     assert!(ledger.choose_table(Some("animals")).is_err());
     ledger.set_budget("animals", epsilon(1.0), delta()).unwrap();
     let doubt = ledger.choose_table(None).unwrap_err().to_string();
-    assert!(doubt.contains("animals, people") && doubt.contains("--table"), "{doubt}");
+    assert!(doubt.contains("animals, people") && doubt.contains("--budget"), "{doubt}");
     assert_eq!(ledger.choose_table(Some("animals")).unwrap(), "animals");
 }

@@ -106,7 +106,7 @@ impl StagedRelease {
         Ok(self.source.check_names(&self.study, &self.party, &names)?)
     }
 
-    /// A query for the types of the columns.
+    /// A query for the types of the columns and of the id.
     fn types_query(&self) -> Result<String, Error> {
         Ok(self.source.types_query(&self.study, &self.party)?)
     }
@@ -139,7 +139,10 @@ impl StagedRelease {
         } else {
             let mut rows = Vec::new();
             for row in answer.try_iter()? {
-                let (part, number, value) = row?.extract()?;
+                let (part, number, value) = row?.extract().map_err(|_| {
+                    // What the conversion says may quote a sum.
+                    Error::Input(format!("{ANSWER} has another form than the query gives; check that the dialect is the engine's"))
+                })?;
                 rows.push(ResultRow::new(part, number, value));
             }
             Results::new(ANSWER, rows)

@@ -96,7 +96,7 @@ pub(crate) struct PartyRelease {
     #[command(flatten)]
     pub(crate) ledger: LedgerArguments,
     /// The table whose budget is charged [default: the only one in the ledger]
-    #[arg(long = "table", value_name = "NAME")]
+    #[arg(long, value_name = "NAME")]
     pub(crate) budget: Option<String>,
     /// Do not ask before publishing
     #[arg(long)]

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use potluck_party::ledger::default_path;
 use potluck_party::release::{ExtraColumns, check_columns};
-use potluck_party::sql::{Fed, Results, Source, StagedRelease};
+use potluck_party::sql::{Fed, Remembered, Results, StagedRelease};
 use potluck_party::{Job, Ledger, Published, Table};
-use potluck_release::files::refuse_same_file;
+use potluck_release::files::{Existing, refuse_same_file};
 use potluck_release::plan::futility;
 use potluck_release::signing::SigningKey;
 use potluck_release::{Study, statement};
@@ -38,6 +38,8 @@ pub(super) struct Order<'a> {
     ledger: Ledger,
     budget: String,
     signing_key: Option<SigningKey>,
+    /// What the state folder knows, if sums are handed in.
+    remembered: Option<Remembered>,
 }
 
 impl<'a> Order<'a> {
@@ -48,7 +50,11 @@ impl<'a> Order<'a> {
         }
         let study = Study::load(&arguments.party.study)?;
         study.own_party(&arguments.party.name)?;
-        let ledger_path = ledger_path(&arguments.ledger)?;
+        let remembered = match &arguments.state {
+            Some(state) => Remembered::load(&study, &arguments.party.name, state)?,
+            None => None,
+        };
+        let ledger_path = staged_ledger(&arguments.ledger, remembered.as_ref(), settings)?;
         let mut inputs = vec![arguments.party.study.as_path(), &ledger_path];
         inputs.extend(
             [&arguments.data, &arguments.sums, &arguments.signing_key]
@@ -59,8 +65,8 @@ impl<'a> Order<'a> {
         refuse_same_file(&arguments.out, &inputs)?;
         let signing_key = arguments.signing_key.as_deref().map(SigningKey::load).transpose()?;
         let ledger = Ledger::open(&ledger_path)?;
-        let budget = ledger.choose_table(arguments.budget.as_deref())?;
-        Ok(Self { arguments, settings, study, ledger, budget, signing_key })
+        let budget = staged_budget(&ledger, arguments.budget.as_deref(), remembered.as_ref(), settings)?;
+        Ok(Self { arguments, settings, study, ledger, budget, signing_key, remembered })
     }
 
     fn party(&self) -> &'a str {
@@ -97,15 +103,19 @@ impl<'a> Order<'a> {
 
     /// Takes the result of a query, and writes the release if it was the last one.
     fn take_sums(&mut self, state: &Path) -> Result<()> {
-        let source = Source::load(&self.study, self.party(), state)?.ok_or_else(|| {
+        let remembered = self.remembered.as_ref().ok_or_else(|| {
             WrongUsage(format!(
                 "{} knows of no query for {} under this study; print one with `potluck sql`",
                 state.display(),
                 self.party()
             ))
         })?;
-        let staged =
-            StagedRelease { study: &self.study, party: self.party(), budget: &self.budget, source: &source };
+        let staged = StagedRelease {
+            study: &self.study,
+            party: self.party(),
+            budget: &self.budget,
+            source: &remembered.source,
+        };
         staged.check_out(&self.ledger, &self.arguments.out, self.settings.existing)?;
         if let Some(path) = &self.arguments.sums {
             let results = Results::read(path, &self.settings.tmp)?;
@@ -204,6 +214,50 @@ impl<'a> Order<'a> {
 
 pub(super) fn extra_columns(ignore: bool) -> ExtraColumns {
     if ignore { ExtraColumns::Ignore } else { ExtraColumns::Refuse }
+}
+
+/// The ledger of a release: the one that its earlier steps had, if it goes by steps.
+pub(super) fn staged_ledger(
+    arguments: &LedgerArguments,
+    remembered: Option<&Remembered>,
+    settings: &Settings<'_>,
+) -> Result<PathBuf> {
+    let Some(remembered) = remembered else {
+        return ledger_path(arguments);
+    };
+    let Some(named) = &arguments.ledger else { return Ok(remembered.ledger.clone()) };
+    let named = std::path::absolute(named)?;
+    let same = named == remembered.ledger || same_file(&named, &remembered.ledger);
+    if same || settings.existing == Existing::Replace {
+        return Ok(named);
+    }
+    Err(WrongUsage(format!(
+        "earlier steps of this release were for the ledger {}; noise for the same sums in two ledgers is two releases, and only one of them is charged in each: leave --ledger out, or pass --force if the ledger was moved",
+        remembered.ledger.display()
+    ))
+    .into())
+}
+
+fn same_file(one: &Path, other: &Path) -> bool {
+    matches!((one.canonicalize(), other.canonicalize()), (Ok(one), Ok(other)) if one == other)
+}
+
+/// Whose budget a release is charged to: the one that its earlier steps named, if it goes by steps.
+pub(super) fn staged_budget(
+    ledger: &Ledger,
+    named: Option<&str>,
+    remembered: Option<&Remembered>,
+    settings: &Settings<'_>,
+) -> Result<String> {
+    let known = remembered.map(|remembered| remembered.budget.as_str());
+    let budget = ledger.choose_table(named.or(known))?;
+    match known.filter(|known| *known != budget && settings.existing == Existing::Keep) {
+        Some(known) => Err(WrongUsage(format!(
+            "earlier steps of this release were for the budget of {known:?}; leave the other one out, or pass --force if nothing came of them"
+        ))
+        .into()),
+        None => Ok(budget),
+    }
 }
 
 /// The ledger named on the command line or in the environment, or the user's own.

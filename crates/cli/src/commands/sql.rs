@@ -2,20 +2,20 @@
 
 use anyhow::Result;
 use potluck_party::Ledger;
-use potluck_party::sql::{Description, Source, StagedRelease};
+use potluck_party::sql::{Description, Remembered, Source, StagedRelease};
 use potluck_release::Study;
 use potluck_release::files::Existing;
 use serde_json::json;
 
 use super::Settings;
-use super::release::ledger_path;
+use super::release::{staged_budget, staged_ledger};
 use crate::args::Sql;
 use crate::exit::WrongUsage;
 
 pub(super) fn run(arguments: &Sql, settings: &Settings<'_>) -> Result<()> {
     let study = Study::load(&arguments.party.study)?;
     let party = study.own_party(&arguments.party.name)?.name();
-    let known = Source::load(&study, party, &arguments.state)?;
+    let known = Remembered::load(&study, party, &arguments.state)?;
     let source = match (&arguments.table, arguments.dialect) {
         (Some(table), Some(dialect)) => Source::new(
             &study,
@@ -28,18 +28,19 @@ pub(super) fn run(arguments: &Sql, settings: &Settings<'_>) -> Result<()> {
                 dates: arguments.date.clone(),
             },
         )?,
-        _ => known.clone().ok_or_else(|| {
+        _ => known.as_ref().map(|known| known.source.clone()).ok_or_else(|| {
             WrongUsage(format!(
                 "{} does not know where the table of {party} is; say it with --table and --dialect",
                 arguments.state.display()
             ))
         })?,
     };
-    let ledger = Ledger::open(&ledger_path(&arguments.ledger)?)?;
-    let budget = ledger.choose_table(arguments.budget.as_deref())?;
+    let path = staged_ledger(&arguments.ledger, known.as_ref(), settings)?;
+    let ledger = Ledger::open(&path)?;
+    let budget = staged_budget(&ledger, arguments.budget.as_deref(), known.as_ref(), settings)?;
     let staged = StagedRelease { study: &study, party, budget: &budget, source: &source };
     let begun = staged.stored_stages(&ledger)? > 0;
-    if begun && known.is_some_and(|known| known != source) && settings.existing == Existing::Keep {
+    if begun && known.is_some_and(|known| known.source != source) && settings.existing == Existing::Keep {
         return Err(WrongUsage(
             "earlier stages of this release came from another table; all stages need the same rows: leave --table and --dialect out, or pass --force if it is the same table under another name"
                 .to_owned(),
@@ -47,7 +48,9 @@ pub(super) fn run(arguments: &Sql, settings: &Settings<'_>) -> Result<()> {
         .into());
     }
     let query = staged.next_query(&ledger)?;
-    source.save(&study, party, &arguments.state)?;
+    let remembered =
+        Remembered { source: source.clone(), ledger: std::path::absolute(path)?, budget: budget.clone() };
+    remembered.save(&study, party, &arguments.state)?;
     let release = format!(
         "potluck release {} --party {party} --state {} --out FILE",
         arguments.party.study.display(),

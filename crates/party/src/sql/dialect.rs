@@ -2,7 +2,9 @@
 //!
 //! Every expression stands for the same number in every engine. Doubles are written as text that each engine reads
 //! back to the same bits; text is compared byte by byte, whatever collation a column has; nothing is ever rounded by an
-//! engine's own `round`. No `%`, no `::` and no `?`, which some drivers take for parameters.
+//! engine's own `round`. No `%`, no `::` and no `?`, which some drivers take for parameters. Functions are named with
+//! their schema where an engine has one for its own, so that nobody's function of the same name is called with what is
+//! private.
 
 use std::fmt;
 use std::str::FromStr;
@@ -48,6 +50,37 @@ impl Dialect {
         }
     }
 
+    /// Whether names that differ in capitals only are the same to it.
+    pub(super) fn folds_names(self) -> bool {
+        match self {
+            Self::Postgres => false,
+            Self::DuckDb | Self::Spark => true,
+        }
+    }
+
+    /// A function of the engine's own.
+    pub(super) fn function(self, name: &str) -> String {
+        match self {
+            Self::Postgres => format!("pg_catalog.{name}"),
+            Self::DuckDb => format!("system.main.{name}"),
+            Self::Spark => name.to_owned(),
+        }
+    }
+
+    /// A function of the engine's own, called.
+    pub(super) fn call(self, name: &str, arguments: &[&str]) -> String {
+        format!("{}({})", self.function(name), arguments.join(", "))
+    }
+
+    /// The smaller or larger of two doubles, neither of them NULL.
+    pub(super) fn extreme(self, name: &str, one: &str, other: &str) -> String {
+        match self {
+            // A word of its syntax.
+            Self::Postgres => format!("{name}({one}, {other})"),
+            Self::DuckDb | Self::Spark => self.call(name, &[one, other]),
+        }
+    }
+
     /// A literal that stands for just these characters, to be compared with [`Self::text_of`].
     pub(super) fn text(self, text: &str) -> String {
         match self {
@@ -56,7 +89,7 @@ impl Dialect {
                 format!("E'{}'", text.replace('\\', "\\\\").replace('\'', "''"))
             }
             Self::Postgres => format!("'{}'", text.replace('\'', "''")),
-            Self::DuckDb => format!("encode('{}')", text.replace('\'', "''")),
+            Self::DuckDb => self.call("encode", &[&format!("'{}'", text.replace('\'', "''"))]),
             // What a backslash means depends on a setting, and what a collation does on another; bytes depend on none.
             Self::Spark => format!("X'{}'", hex::encode_upper(text)),
         }
@@ -65,9 +98,17 @@ impl Dialect {
     /// The text of a column's value, in a form that is compared byte by byte.
     pub(super) fn text_of(self, column: &str) -> String {
         match self {
-            Self::Postgres => format!("CAST({column} AS text) COLLATE \"C\""),
-            Self::DuckDb => format!("encode(CAST({column} AS VARCHAR))"),
+            Self::Postgres => format!("{} COLLATE pg_catalog.\"C\"", postgres_text(column)),
+            Self::DuckDb => self.call("encode", &[&format!("CAST({column} AS VARCHAR)")]),
             Self::Spark => format!("CAST(CAST({column} AS STRING) AS BINARY)"),
+        }
+    }
+
+    /// What [`Self::text_of`] gave, as a text again.
+    pub(super) fn text_again(self, text: &str) -> String {
+        match self {
+            Self::Postgres | Self::Spark => text.to_owned(),
+            Self::DuckDb => self.call("decode", &[text]),
         }
     }
 
@@ -96,8 +137,9 @@ impl Dialect {
             Self::Postgres | Self::Spark => double,
             // The text is rounded once, the value itself twice: first its digits, then the quotient.
             Self::DuckDb => format!(
-                "CASE WHEN starts_with(typeof({column}), 'DECIMAL') OR contains(typeof({column}), 'HUGEINT') \
-                 THEN CAST(CAST({column} AS VARCHAR) AS DOUBLE) ELSE {double} END"
+                "CASE WHEN {} OR {} THEN CAST(CAST({column} AS VARCHAR) AS DOUBLE) ELSE {double} END",
+                self.call("starts_with", &[&self.call("typeof", &[column]), "'DECIMAL'"]),
+                self.call("contains", &[&self.call("typeof", &[column]), "'HUGEINT'"]),
             ),
         }
     }
@@ -115,9 +157,9 @@ impl Dialect {
         match self {
             Self::Postgres | Self::DuckDb => {
                 let days = self.as_double(&format!("{column} - DATE '1970-01-01'"));
-                format!("CASE WHEN isfinite({column}) THEN {days} END")
+                format!("CASE WHEN {} THEN {days} END", self.call("isfinite", &[column]))
             }
-            Self::Spark => self.as_double(&format!("unix_date({column})")),
+            Self::Spark => self.as_double(&self.call("unix_date", &[column])),
         }
     }
 
@@ -125,7 +167,7 @@ impl Dialect {
     pub(super) fn truncated(self, double: &str) -> String {
         match self {
             // Their casts round.
-            Self::Postgres | Self::DuckDb => whole(&format!("trunc({double})")),
+            Self::Postgres | Self::DuckDb => whole(&self.call("trunc", &[double])),
             // Its cast does not, and its `trunc` is about dates.
             Self::Spark => whole(double),
         }
@@ -134,11 +176,15 @@ impl Dialect {
     /// What stands for a subject: the SHA-256 of `key`, a colon and the id.
     pub(super) fn digest(self, key: &str, id: &str) -> String {
         match self {
-            Self::Postgres => format!("sha256(convert_to('{key}:' || CAST({id} AS text), 'UTF8'))"),
-            Self::DuckDb => format!("sha256('{key}:' || CAST({id} AS VARCHAR))"),
+            Self::Postgres => {
+                let subject = format!("'{key}:' || {}", postgres_text(id));
+                let bytes = self.call("convert_to", &[&subject, "CAST('UTF8' AS pg_catalog.name)"]);
+                self.call("sha256", &[&bytes])
+            }
+            Self::DuckDb => self.call("sha256", &[&format!("'{key}:' || CAST({id} AS VARCHAR)")]),
             Self::Spark => {
-                let prefix = self.text(&format!("{key}:"));
-                format!("sha2(concat({prefix}, {}), 256)", self.text_of(id))
+                let subject = self.call("concat", &[&self.text(&format!("{key}:")), &self.text_of(id)]);
+                self.call("sha2", &[&subject, "256"])
             }
         }
     }
@@ -147,22 +193,26 @@ impl Dialect {
     pub(super) fn digest_head(self, digest: &str) -> String {
         match self {
             Self::Postgres => {
-                let bytes = (0..7)
-                    .map(|byte| format!("(CAST(get_byte({digest}, {byte}) AS bigint) << {})", 52 - 8 * byte));
-                let last = format!("CAST(get_byte({digest}, 7) >> 4 AS bigint)");
+                let byte = |at: u32| self.call("get_byte", &[digest, &at.to_string()]);
+                let bytes = (0..7).map(|at| format!("(CAST({} AS bigint) << {})", byte(at), 52 - 8 * at));
+                let last = format!("CAST({} >> 4 AS bigint)", byte(7));
                 bytes.chain([last]).collect::<Vec<_>>().join(" | ")
             }
-            Self::DuckDb => format!("CAST('0x' || substr({digest}, 1, 15) AS bigint)"),
-            Self::Spark => format!("CAST(conv(substr({digest}, 1, 15), 16, 10) AS bigint)"),
+            Self::DuckDb => format!("CAST('0x' || {} AS bigint)", self.call("substr", &[digest, "1", "15"])),
+            Self::Spark => {
+                let digits = self.call("substr", &[digest, "1", "15"]);
+                format!("CAST({} AS bigint)", self.call("conv", &[&digits, "16", "10"]))
+            }
         }
     }
 
     /// Whether the 16th hexadecimal digit of a digest is below 8.
     pub(super) fn digest_sign(self, digest: &str) -> String {
         match self {
-            Self::Postgres => format!("(get_byte({digest}, 7) & 15) < 8"),
+            Self::Postgres => format!("({} & 15) < 8", self.call("get_byte", &[digest, "7"])),
             Self::DuckDb | Self::Spark => {
-                format!("substr({digest}, 16, 1) IN ('0', '1', '2', '3', '4', '5', '6', '7')")
+                let digit = self.call("substr", &[digest, "16", "1"]);
+                format!("{digit} IN ('0', '1', '2', '3', '4', '5', '6', '7')")
             }
         }
     }
@@ -172,13 +222,17 @@ impl Dialect {
         match self {
             // A function has at most a hundred arguments; an array has no such limit.
             Self::Postgres => {
-                format!("array_to_string(CAST(ARRAY[\n    {}\n  ] AS text[]), ' ')", numbers.join(",\n    "))
+                let array =
+                    format!("CAST(ARRAY[\n    {}\n  ] AS pg_catalog.text[])", numbers.join(",\n    "));
+                self.call("array_to_string", &[&array, "' '"])
             }
-            Self::DuckDb => format!("concat_ws(' ',\n    {}\n  )", numbers.join(",\n    ")),
+            Self::DuckDb => {
+                format!("{}(' ',\n    {}\n  )", self.function("concat_ws"), numbers.join(",\n    "))
+            }
             Self::Spark => {
                 let texts: Vec<String> =
                     numbers.iter().map(|number| format!("CAST({number} AS STRING)")).collect();
-                format!("concat_ws(' ',\n    {}\n  )", texts.join(",\n    "))
+                format!("{}(' ',\n    {}\n  )", self.function("concat_ws"), texts.join(",\n    "))
             }
         }
     }
@@ -186,19 +240,21 @@ impl Dialect {
     /// The names of the types of columns as one text, with semicolons between them.
     pub(super) fn types(self, columns: &[String]) -> String {
         let of = |column: &String| match self {
-            Self::Postgres => format!("CAST(pg_typeof({column}) AS text)"),
+            Self::Postgres => postgres_text(&self.call("pg_typeof", &[column])),
             // The name of an enumeration lists its values.
             Self::DuckDb => {
-                format!(
-                    "CASE WHEN starts_with(typeof({column}), 'ENUM(') THEN 'ENUM' ELSE typeof({column}) END"
-                )
+                let name = self.call("typeof", &[column]);
+                let begins = self.call("starts_with", &[&name, "'ENUM('"]);
+                let ends = self.call("ends_with", &[&name, "')'"]);
+                format!("CASE WHEN {begins} AND {ends} THEN 'ENUM' ELSE {name} END")
             }
-            Self::Spark => format!("typeof({column})"),
+            Self::Spark => self.call("typeof", &[column]),
         };
         let types: Vec<String> = columns.iter().map(of).collect();
+        let types = types.join(", ");
         match self {
-            Self::Postgres => format!("array_to_string(ARRAY[{}], ';')", types.join(", ")),
-            Self::DuckDb | Self::Spark => format!("concat_ws(';', {})", types.join(", ")),
+            Self::Postgres => self.call("array_to_string", &[&format!("ARRAY[{types}]"), "';'"]),
+            Self::DuckDb | Self::Spark => self.call("concat_ws", &["';'", &types]),
         }
     }
 
@@ -271,6 +327,16 @@ pub(super) fn whole(double: &str) -> String {
     format!("CAST({double} AS bigint)")
 }
 
+/// PostgreSQL's text of a value. Other types that queries name are words of its syntax.
+fn postgres_text(value: &str) -> String {
+    format!("CAST({value} AS pg_catalog.text)")
+}
+
+/// A type's name without what stands in brackets, where an engine may list values.
+pub(super) fn shown_type(name: &str) -> &str {
+    name.split(['(', '<']).next().unwrap_or_default()
+}
+
 /// What the values of a column are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TypeKind {
@@ -305,7 +371,7 @@ mod tests {
         #[test]
         fn no_text_leaves_its_quotes(text in prop_oneof!["[^\\x00]{0,40}", "['\\\\;a-]{0,12}"]) {
             let duckdb = Dialect::DuckDb.text(&text);
-            let inner = duckdb.strip_prefix("encode(").and_then(|text| text.strip_suffix(')')).unwrap();
+            let inner = duckdb.strip_prefix("system.main.encode(").and_then(|text| text.strip_suffix(')')).unwrap();
             prop_assert_eq!(unquoted(inner, '\''), Some(text.clone()));
             let spark = Dialect::Spark.text(&text);
             let digits = spark.strip_prefix("X'").and_then(|text| text.strip_suffix('\'')).unwrap();
@@ -337,7 +403,7 @@ mod tests {
         assert_eq!(Dialect::Spark.identifier("a`b\\é"), "`a``b\\é`");
         assert_eq!(Dialect::Postgres.text("it's"), "'it''s'");
         assert_eq!(Dialect::Postgres.text("a\\'b"), "E'a\\\\''b'");
-        assert_eq!(Dialect::DuckDb.text("a\\'b"), "encode('a\\''b')");
+        assert_eq!(Dialect::DuckDb.text("a\\'b"), "system.main.encode('a\\''b')");
         assert_eq!(Dialect::Spark.text("a'é"), "X'6127C3A9'");
         assert_eq!(Dialect::Spark.double(-0.1), "CAST('-1e-1' AS DOUBLE)");
         assert_eq!(Dialect::Postgres.double(5e-324), "CAST('5e-324' AS double precision)");
@@ -355,6 +421,7 @@ mod tests {
             (Dialect::Postgres, "timestamp without time zone", None),
             (Dialect::DuckDb, "DECIMAL(18,3)", Some(Number)),
             (Dialect::DuckDb, "DECIMAL(18,3)[]", None),
+            (Dialect::DuckDb, "ENUM('a')[]", None),
             (Dialect::DuckDb, "UBIGINT", Some(Integer)),
             (Dialect::DuckDb, "DATE", Some(Date)),
             (Dialect::Spark, "string", Some(Text)),

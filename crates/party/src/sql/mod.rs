@@ -23,7 +23,7 @@ use rand_core::CryptoRng;
 pub use dialect::{Dialect, UnknownDialect};
 pub use query::Query;
 pub use results::{COLUMNS, ResultRow, Results};
-pub use source::{Description, Source, TableName};
+pub use source::{Description, Remembered, Source, TableName};
 
 use crate::ledger::{Session, State};
 use crate::release::{Observer, Published, Read, Standing, Step, Target, draw, publish, reserve};
@@ -137,11 +137,11 @@ impl StagedRelease<'_> {
 
     /// Refuses early, before a stage is charged, what [`Self::finish`] would refuse later.
     pub fn check_out(&self, ledger: &Ledger, out: &Path, existing: Existing) -> Result<(), Error> {
-        if self.session(ledger)?.is_some_and(|session| session.state == State::Published) {
-            // The same bytes may be there already.
-            return Ok(());
+        if self.session(ledger)?.is_none_or(|session| session.state == State::Reserved) {
+            check_writable(out, existing)?;
         }
-        Ok(check_writable(out, existing)?)
+        // Later the same bytes may be there already.
+        Ok(())
     }
 
     /// Writes the release from the stored stages, once every stage is stored. Again, it gives the same bytes.

@@ -11,6 +11,9 @@
 //! | `measured`, `pulled` | the factor that pulls the row into its ball, if it is outside; the row within it |
 //! | `measured_again`, `pulled_again` | the same once more about the stage's centre |
 //!
+//! The ids are read once more, to find duplicates. What an engine reads there need not be what it adds up (a view with a
+//! LIMIT has other rows every time), so both sides give the same two check sums over the digests of the ids.
+//!
 //! Integers are sums of at most n terms of size C, and a study for which n·C reaches 2⁶² is refused, so no 64-bit sum
 //! over the rows of a study can overflow; a table with more rows is refused whatever its sums are.
 
@@ -26,7 +29,7 @@ use super::source::{Source, Stored};
 use crate::Error;
 
 /// Version of the result's form.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 
 /// The code of a missing level, and of a text that is no level.
 const MISSING: i32 = -1;
@@ -34,6 +37,13 @@ const UNKNOWN: i32 = -2;
 
 /// Quotients of this size and below count as 0, which they are after rounding in every stage (docs/PRIVACY.md#engines).
 const NEGLIGIBLE: f64 = 1e-100;
+
+/// Digests of ids are added up modulo these: 2²⁶ and the largest prime below it. Together they tell two sets of ids apart
+/// but for one case in 2⁵², and no sum over 2³⁷ rows overflows.
+const MODULI: [u64; CHECKS] = [1 << 26, (1 << 26) - 5];
+
+/// Number of check sums.
+pub(super) const CHECKS: usize = 2;
 
 /// The query of one stage.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,7 +80,9 @@ impl Query {
         }
         let fingerprint = hex::encode(hash.finalize());
         let union = ["types", "ids", "sums"]
-            .map(|part| format!("UNION ALL SELECT part, number, value FROM {part}_part"))
+            .map(|part| {
+                format!("UNION ALL SELECT part, number, value FROM {}", step_name(&format!("{part}_part")))
+            })
             .join("\n");
         let text = format!(
             "-- potluck: stage {} ({}) of party {party}\n-- study {}\n{body}\nSELECT 'query' AS part, CAST(0 AS bigint) AS number, '{fingerprint}' AS value\n{}",
@@ -83,9 +95,27 @@ impl Query {
     }
 }
 
-/// Counts that stand before the sums of a row of the result: rows, then refused values of each column.
+/// How many numbers stand before the sums of a row of the result: rows, the check sums of their ids, then refused values
+/// of each column.
 pub(super) fn leading_counts(columns: &[Column]) -> usize {
-    1 + columns.len()
+    1 + CHECKS + columns.len()
+}
+
+/// The name of a step, which no table of the party's has.
+fn step_name(name: &str) -> String {
+    format!("potluck_{name}")
+}
+
+/// Terms with plus signs between them, as a balanced tree: engines limit how deep an expression may be.
+fn added(terms: &[String]) -> String {
+    match terms {
+        [] => "0".to_owned(),
+        [term] => term.clone(),
+        terms => {
+            let (left, right) = terms.split_at(terms.len() / 2);
+            format!("({} + {})", added(left), added(right))
+        }
+    }
 }
 
 /// Whether a column may hold values for which the table is refused.
@@ -139,24 +169,25 @@ impl<'a> Writer<'a> {
     fn body(&self) -> String {
         let mut steps = vec![
             self.step("held", &self.held(), &self.source.quoted_table()),
-            self.step("placed", &self.placed(), "held"),
-            self.step("scaled", &self.scaled(), "placed"),
-            self.step("rounded", &self.rounded(), "scaled"),
+            self.step("placed", &self.placed(), &step_name("held")),
+            self.step("scaled", &self.scaled(), &step_name("placed")),
+            self.step("rounded", &self.rounded(), &step_name("scaled")),
         ];
         let mut last = "rounded";
         if let Some(ball) = self.stage.encoder.ball() {
             let centre = self.stage.encoder.centre();
-            steps.push(self.step("measured", &self.measured(ball.norm_squared()), last));
-            steps.push(self.step("pulled", &self.pulled(centre), "measured"));
+            steps.push(self.step("measured", &self.measured(ball.norm_squared()), &step_name(last)));
+            steps.push(self.step("pulled", &self.pulled(centre), &step_name("measured")));
             last = "pulled";
             if !centre.is_empty() {
-                steps.push(self.step("measured_again", &self.measured(ball.norm_squared()), last));
-                steps.push(self.step("pulled_again", &self.pulled(&[]), "measured_again"));
+                let measured = self.measured(ball.norm_squared());
+                steps.push(self.step("measured_again", &measured, &step_name(last)));
+                steps.push(self.step("pulled_again", &self.pulled(&[]), &step_name("measured_again")));
                 last = "pulled_again";
             }
         }
-        steps.push(self.sums(last));
-        steps.push(self.ids());
+        steps.push(self.sums(&step_name(last)));
+        steps.extend(self.ids());
         steps.push(self.types());
         format!("WITH {}", steps.join(",\n"))
     }
@@ -173,7 +204,7 @@ impl<'a> Writer<'a> {
             .collect();
         format!(
             "{}\n  SELECT\n    {}\n  FROM {from}{}\n)",
-            self.dialect.step(name),
+            self.dialect.step(&step_name(name)),
             columns.join(",\n    "),
             self.dialect.fence()
         )
@@ -183,17 +214,39 @@ impl<'a> Writer<'a> {
     fn part(&self, name: &str, number: &str, value: &str, from: &str) -> String {
         format!(
             "{}\n  SELECT '{name}' AS part, {number} AS number, {value} AS value\n  FROM {from}\n)",
-            self.dialect.step(&format!("{name}_part"))
+            self.dialect.step(&step_name(&format!("{name}_part")))
         )
     }
 
-    /// Columns that go through a step as they are: where subjects are mixed to, and which values are refused.
-    fn carried(&self) -> Vec<(String, String)> {
-        let mixed =
-            if self.mixed.is_some() { vec!["bucket".to_owned(), "sign".to_owned()] } else { Vec::new() };
+    /// What else is known of every row: the check sums of its id, where it is mixed to, and which values are refused.
+    fn marks(&self) -> Vec<(String, String)> {
+        let mut marks = self.checks();
+        if let Some(k) = self.mixed {
+            // Somebody without an id is mixed to no row; the table is refused then.
+            marks.push((format!("coalesce({}, -1)", self.remainder(k)), "bucket".to_owned()));
+            marks.push(("sign".to_owned(), "sign".to_owned()));
+        }
         let refusing = self.columns.iter().enumerate().filter(|(_, column)| refuses(column));
-        let refused = refusing.map(|(i, _)| format!("bad{i}"));
-        mixed.into_iter().chain(refused).map(|name| (name.clone(), name)).collect()
+        marks.extend(refusing.map(|(i, _)| (format!("bad{i}"), format!("bad{i}"))));
+        marks
+    }
+
+    /// The marks as they go through the steps that follow.
+    fn carried(&self) -> Vec<(String, String)> {
+        self.marks().into_iter().map(|(_, name)| (name.clone(), name)).collect()
+    }
+
+    /// What a subject adds to each of the check sums.
+    fn checks(&self) -> Vec<(String, String)> {
+        (0..)
+            .zip(MODULI)
+            .map(|(i, modulus): (u32, u64)| (self.remainder(modulus), format!("check{i}")))
+            .collect()
+    }
+
+    /// The head of a digest modulo m.
+    fn remainder(&self, m: u64) -> String {
+        self.dialect.call("mod", &["head", &format!("CAST({m} AS bigint)")])
     }
 
     /// The stored values of every row.
@@ -208,10 +261,8 @@ impl<'a> Writer<'a> {
                 Stored::Levels => (self.dialect.text_of(&name), format!("t{i}")),
             });
         }
-        if self.mixed.is_some() {
-            let id = self.dialect.identifier(self.source.id());
-            columns.push((self.dialect.digest(&self.key, &id), "digest".to_owned()));
-        }
+        let id = self.dialect.identifier(self.source.id());
+        columns.push((self.dialect.digest(&self.key, &id), "digest".to_owned()));
         columns
     }
 
@@ -224,12 +275,9 @@ impl<'a> Writer<'a> {
             match (encoder, column.domain()) {
                 (Encoder::Numeric(bounds), _) => {
                     // NaN is larger than any number here, so this is false for it as for infinities.
-                    let finite = format!("abs(x{i}) <= {}", self.dialect.double(f64::MAX));
-                    let clamped = format!(
-                        "LEAST(GREATEST(x{i}, {}), {})",
-                        self.dialect.double(bounds.lo()),
-                        self.dialect.double(bounds.hi())
-                    );
+                    let size = self.dialect.call("abs", &[&format!("x{i}")]);
+                    let finite = format!("{size} <= {}", self.dialect.double(f64::MAX));
+                    let clamped = self.clamped(&format!("x{i}"), bounds.lo(), bounds.hi());
                     let middle = self.dialect.double(bounds.midpoint());
                     columns
                         .push((format!("CASE WHEN {finite} THEN {clamped} - {middle} END"), format!("v{i}")));
@@ -263,9 +311,8 @@ impl<'a> Writer<'a> {
                 }
             }
         }
-        if let Some(k) = self.mixed {
-            let head = self.dialect.digest_head("digest");
-            columns.push((format!("mod({head}, CAST({k} AS bigint))"), "bucket".to_owned()));
+        columns.push((self.dialect.digest_head("digest"), "head".to_owned()));
+        if self.mixed.is_some() {
             let sign = self.dialect.digest_sign("digest");
             columns.push((
                 format!("CASE WHEN {sign} THEN CAST(1 AS bigint) ELSE CAST(-1 AS bigint) END"),
@@ -273,6 +320,12 @@ impl<'a> Writer<'a> {
             ));
         }
         columns
+    }
+
+    /// A double within its limits.
+    fn clamped(&self, double: &str, low: f64, high: f64) -> String {
+        let raised = self.dialect.extreme("GREATEST", double, &self.dialect.double(low));
+        self.dialect.extreme("LEAST", &raised, &self.dialect.double(high))
     }
 
     /// 1 where a level is missing or unknown and the study refuses that.
@@ -288,7 +341,7 @@ impl<'a> Writer<'a> {
 
     /// Numbers in the units of the stage.
     fn scaled(&self) -> Vec<(String, String)> {
-        let mut columns = self.carried();
+        let mut columns = self.marks();
         for (i, (encoder, scalings)) in self.stage.encoder.columns().iter().enumerate() {
             match encoder {
                 Encoder::Categorical(_) => columns.push((format!("l{i}"), format!("l{i}"))),
@@ -310,16 +363,16 @@ impl<'a> Writer<'a> {
         let unit = match self.dialect {
             // It fails where a quotient is too small for a double.
             Dialect::Postgres => format!(
-                "CASE WHEN abs({v}) <= {} THEN {} ELSE {quotient} END",
+                "CASE WHEN {} <= {} THEN {} ELSE {quotient} END",
+                self.dialect.call("abs", &[v]),
                 double(half_width * NEGLIGIBLE),
                 double(0.0)
             ),
             Dialect::DuckDb | Dialect::Spark => quotient,
         };
         format!(
-            "((LEAST(GREATEST({unit}, {}), {}) - {}) / {}) * {}",
-            double(scaling.low),
-            double(scaling.high),
+            "(({} - {}) / {}) * {}",
+            self.clamped(&unit, scaling.low, scaling.high),
             double(scaling.centre),
             double(scaling.scale),
             double(f64::from(Q))
@@ -335,7 +388,9 @@ impl<'a> Writer<'a> {
                 Encoder::Numeric(_) => {
                     let half = self.dialect.double(0.5);
                     let limit = self.dialect.double(f64::from(scalings[0].limit));
-                    let rounded = |size: String| whole(&format!("floor(LEAST({size}, {limit}))"));
+                    let rounded = |size: String| {
+                        whole(&self.dialect.call("floor", &[&self.dialect.extreme("LEAST", &size, &limit)]))
+                    };
                     let (below, above) =
                         (rounded(format!("{half} - y{i}")), rounded(format!("y{i} + {half}")));
                     let zero = self.dialect.double(0.0);
@@ -366,12 +421,11 @@ impl<'a> Writer<'a> {
     /// √(C/N) where N = Σq² exceeds C.
     fn measured(&self, norm_squared: u64) -> Vec<(String, String)> {
         let squares: Vec<String> = self.encoded().map(|q| format!("{q} * {q}")).collect();
-        let norm = squares.join(" + ");
-        let factor = format!(
-            "CASE WHEN {norm} > {norm_squared} THEN sqrt({} / {}) END",
-            self.dialect.double(norm_squared as f64),
-            self.dialect.as_double(&norm)
-        );
+        let norm = added(&squares);
+        let share =
+            format!("{} / {}", self.dialect.double(norm_squared as f64), self.dialect.as_double(&norm));
+        let root = self.dialect.call("sqrt", &[&share]);
+        let factor = format!("CASE WHEN {norm} > {norm_squared} THEN {root} END");
         let mut columns = self.carried();
         columns.extend(self.encoded().map(|q| (q.clone(), q)));
         columns.push((factor, "factor".to_owned()));
@@ -394,26 +448,28 @@ impl<'a> Writer<'a> {
 
     /// The sums, one row for each mixed row that somebody is mixed to, or one in all.
     fn sums(&self, from: &str) -> String {
-        let mut sums = vec!["count(*)".to_owned()];
+        let sum = |terms: &str| self.dialect.call("sum", &[terms]);
+        let mut sums = vec![self.dialect.call("count", &["*"])];
+        sums.extend((0..CHECKS).map(|i| format!("coalesce({}, 0)", sum(&format!("check{i}")))));
         sums.extend(
             self.columns
                 .iter()
                 .enumerate()
-                .map(|(i, column)| if refuses(column) { format!("sum(bad{i})") } else { "0".to_owned() }),
+                .map(|(i, column)| if refuses(column) { sum(&format!("bad{i}")) } else { "0".to_owned() }),
         );
-        let square = |j: usize| format!("sum(q{j} * q{j})");
+        let square = |j: usize| sum(&format!("q{j} * q{j}"));
         match &self.stage.statistic {
             Statistic::Standardise { squares } => {
-                sums.extend(self.encoded().map(|q| format!("sum({q})")));
+                sums.extend(self.encoded().map(|q| sum(&q)));
                 sums.extend(squares.iter().map(|&j| square(j)));
             }
             Statistic::Moments => {
                 let width = self.stage.encoder.width();
-                sums.extend(self.encoded().map(|q| format!("sum({q})")));
+                sums.extend(self.encoded().map(|q| sum(&q)));
                 sums.extend((0..width).map(square));
-                sums.extend(pairs(width).map(|(i, j)| format!("sum(q{i} * q{j})")));
+                sums.extend(pairs(width).map(|(i, j)| sum(&format!("q{i} * q{j}"))));
             }
-            Statistic::Mixed { .. } => sums.extend(self.encoded().map(|q| format!("sum(sign * {q})"))),
+            Statistic::Mixed { .. } => sums.extend(self.encoded().map(|q| sum(&format!("sign * {q}")))),
         }
         let value = self.dialect.joined(&sums);
         match self.mixed {
@@ -422,27 +478,46 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// How many rows, different ids and rows without an id there are; and the first and the last position.
-    fn ids(&self) -> String {
+    /// How many rows, different ids and rows without an id there are; the check sums; the first and the last position.
+    fn ids(&self) -> [String; 4] {
         let column = self.dialect.identifier(self.source.id());
-        let id = match self.id_kind {
-            IdKind::Text => self.dialect.text_of(&column),
-            IdKind::Integer | IdKind::Row => column,
+        let (id, again) = match self.id_kind {
+            IdKind::Text => (self.dialect.text_of(&column), self.dialect.text_again("id")),
+            IdKind::Integer | IdKind::Row => (column, "id".to_owned()),
         };
-        let mut counts = vec!["coalesce(sum(times), 0)".to_owned(), "count(id)".to_owned()];
+        let named = |expression: &str, name: &str| (expression.to_owned(), name.to_owned());
+        let grouped = format!(
+            "{}\n  SELECT id, {} AS times\n  FROM (SELECT {id} AS id FROM {}) AS ids\n  GROUP BY id\n)",
+            self.dialect.step(&step_name("subjects")),
+            self.dialect.call("count", &["*"]),
+            self.source.quoted_table()
+        );
+        let digest = self.dialect.digest(&self.key, &again);
+        let digested = [named("id", "id"), named("times", "times"), (digest, "digest".to_owned())];
+        let head = self.dialect.digest_head("digest");
+        let headed = [named("id", "id"), named("times", "times"), (head, "head".to_owned())];
+
+        let sum = |terms: &str| format!("coalesce({}, 0)", self.dialect.call("sum", &[terms]));
         let nameless = match self.id_kind {
             IdKind::Text => format!("id IS NULL OR id = {}", self.dialect.text("")),
             IdKind::Integer | IdKind::Row => "id IS NULL".to_owned(),
         };
-        counts.push(format!("coalesce(sum(CASE WHEN {nameless} THEN times ELSE 0 END), 0)"));
+        let mut counts = vec![
+            sum("times"),
+            self.dialect.call("count", &["id"]),
+            sum(&format!("CASE WHEN {nameless} THEN times ELSE 0 END")),
+        ];
+        counts.extend(self.checks().iter().map(|(check, _)| sum(&format!("times * {check}"))));
         if self.id_kind == IdKind::Row {
-            counts.extend(["coalesce(min(id), 0)".to_owned(), "coalesce(max(id), 0)".to_owned()]);
+            let end = |name| format!("coalesce({}, 0)", self.dialect.call(name, &["id"]));
+            counts.extend(["min", "max"].map(end));
         }
-        let from = format!(
-            "(\n    SELECT id, count(*) AS times\n    FROM (SELECT {id} AS id FROM {}) AS ids\n    GROUP BY id\n  ) AS subjects",
-            self.source.quoted_table()
-        );
-        self.part("ids", "CAST(0 AS bigint)", &self.dialect.joined(&counts), &from)
+        [
+            grouped,
+            self.step("digested", &digested, &step_name("subjects")),
+            self.step("headed", &headed, &step_name("digested")),
+            self.part("ids", "CAST(0 AS bigint)", &self.dialect.joined(&counts), &step_name("headed")),
+        ]
     }
 
     /// The types of the columns and of the id.

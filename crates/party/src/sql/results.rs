@@ -16,9 +16,8 @@ use potluck_release::Study;
 use potluck_release::study::{Column, IdKind};
 use zeroize::Zeroizing;
 
-use super::dialect::TypeKind;
-use super::query::{Query, leading_counts};
-use super::source::{Source, Stored};
+use super::query::{CHECKS, Query, leading_counts};
+use super::source::Source;
 use crate::stage::Sums;
 use crate::{Error, Table};
 
@@ -138,69 +137,18 @@ impl Results {
         if !self.rows.iter().any(|row| row.part == "types") {
             return Err(wrong_rows(source, "fewer", rows));
         }
-        self.check_types(study, columns, source)?;
-        self.check_ids(study, source)?;
-        let exact = self.add_up(columns, stage, source, rows)?;
+        source.check_types(study, party, self.only("types")?)?;
+        let checks = self.check_ids(study, source)?;
+        let exact = self.add_up(columns, stage, source, rows, checks)?;
         Ok(Sums::from_exact(exact, stage))
     }
 
-    /// The types of columns and id are those that the built-in reader takes.
-    fn check_types(&self, study: &Study, columns: &[Column], source: &Source) -> Result<(), Error> {
-        let names: Vec<&str> = self.only("types")?.split(';').collect();
-        let [of_columns @ .., of_id] = names.as_slice() else { return Err(self.not_a_result()) };
-        if of_columns.len() != columns.len() {
-            return Err(self.not_a_result());
-        }
-        for ((column, stored), name) in columns.iter().zip(source.stored()).zip(of_columns) {
-            let kind = source.dialect().kind(name);
-            let problem = match (stored, kind) {
-                (Stored::Numbers, Some(TypeKind::Integer | TypeKind::Number | TypeKind::Boolean))
-                | (Stored::Booleans, Some(TypeKind::Boolean))
-                | (Stored::Dates, Some(TypeKind::Date))
-                | (Stored::Levels, Some(TypeKind::Text | TypeKind::Integer | TypeKind::Boolean)) => continue,
-                (Stored::Numbers, Some(TypeKind::Text)) => {
-                    "holds text, but the study gives it bounds; cast it to a number in a view, or give it levels"
-                        .to_owned()
-                }
-                (Stored::Booleans, _) => "is not a boolean; leave out --boolean for it".to_owned(),
-                (Stored::Dates, _) => {
-                    "is not a date; leave out --date for it, or cast it to a date in a view".to_owned()
-                }
-                (Stored::Levels, _) => format!(
-                    "has type {name}, but the study gives it levels; levels are text, whole numbers or booleans: cast it in a view"
-                ),
-                (Stored::Numbers, _) => format!(
-                    "has type {name}, which has no order of numbers; cast it to a number in a view"
-                ),
-            };
-            return Err(column_problem(source, column.name(), &problem));
-        }
-        let kind = source.dialect().kind(of_id);
-        match (study.definition().id_kind(), kind) {
-            (IdKind::Text, Some(TypeKind::Text))
-            | (IdKind::Integer | IdKind::Row, Some(TypeKind::Integer)) => Ok(()),
-            (IdKind::Text, _) => Err(column_problem(
-                source,
-                source.id(),
-                &format!(
-                    "holds ids of type {of_id}, but the study's ids are text; cast it to text in a view, exactly as the other parties write it"
-                ),
-            )),
-            (IdKind::Integer | IdKind::Row, _) => Err(column_problem(
-                source,
-                source.id(),
-                &format!(
-                    "holds ids of type {of_id}, but the study's ids are whole numbers; cast it to bigint in a view"
-                ),
-            )),
-        }
-    }
-
-    /// Every row has an id of its own, and there are as many as the study says.
-    fn check_ids(&self, study: &Study, source: &Source) -> Result<(), Error> {
+    /// Every row has an id of its own, and there are as many as the study says. Returns the check sums of the ids.
+    fn check_ids(&self, study: &Study, source: &Source) -> Result<[i64; CHECKS], Error> {
         let counts = self.integers(self.only("ids")?)?;
-        let (&[rows, different, nameless], positions) =
+        let (&[rows, different, nameless], rest) =
             counts.split_first_chunk::<3>().ok_or_else(|| self.not_a_result())?;
+        let (&checks, positions) = rest.split_first_chunk().ok_or_else(|| self.not_a_result())?;
         let id = |problem: &str| column_problem(source, source.id(), problem);
         if nameless != 0 {
             return Err(id("ids are missing; every row needs one"));
@@ -215,11 +163,13 @@ impl Results {
             std::cmp::Ordering::Greater => return Err(wrong_rows(source, "more", expected)),
         }
         match (study.definition().id_kind(), positions) {
-            (IdKind::Row, &[first, last]) if first == 0 && i128::from(last) + 1 == i128::from(rows) => Ok(()),
+            (IdKind::Row, &[first, last]) if first == 0 && i128::from(last) + 1 == i128::from(rows) => {
+                Ok(checks)
+            }
             (IdKind::Row, &[_, _]) => {
                 Err(id("positions are the whole numbers from 0 to one less than the rows"))
             }
-            (IdKind::Text | IdKind::Integer, []) => Ok(()),
+            (IdKind::Text | IdKind::Integer, []) => Ok(checks),
             _ => Err(self.not_a_result()),
         }
     }
@@ -231,6 +181,7 @@ impl Results {
         stage: &Stage,
         source: &Source,
         rows: u64,
+        checks: [i64; CHECKS],
     ) -> Result<Vec<i64>, Error> {
         let leading = leading_counts(columns);
         let (slots, width) = match stage.statistic {
@@ -240,6 +191,7 @@ impl Results {
         let mut sums = Zeroizing::new(vec![0; stage.coordinates()]);
         let mut seen = vec![false; slots];
         let mut total = 0_u64;
+        let mut checks = checks.map(i128::from);
         let mut refused = vec![false; columns.len()];
         for row in self.rows.iter().filter(|row| row.part == "sums") {
             let values = self.integers(&row.value)?;
@@ -251,12 +203,16 @@ impl Results {
             };
             seen[slot] = true;
             let (counts, exact) = values.split_at(leading);
+            let (own_checks, bad_values) = counts[1..].split_at(CHECKS);
             // A row of sums is of one subject at least.
             let count = u64::try_from(counts[0]).ok().filter(|&count| count > 0);
             let count = count.filter(|count| total.checked_add(*count).is_some_and(|total| total <= rows));
             let count = count.ok_or_else(|| self.inconsistent())?;
             total += count;
-            for (refused, &bad) in refused.iter_mut().zip(&counts[1..]) {
+            for (check, &own) in checks.iter_mut().zip(own_checks) {
+                *check -= i128::from(own);
+            }
+            for (refused, &bad) in refused.iter_mut().zip(bad_values) {
                 *refused |= bad != 0;
             }
             if !possible(stage, count, exact) {
@@ -274,6 +230,11 @@ impl Results {
         if total != rows {
             return Err(self.problem(
                 "lacks sums, or the table was changed while the query ran; run the query again when nobody writes to the table",
+            ));
+        }
+        if checks != [0; CHECKS] {
+            return Err(self.problem(
+                "adds up other subjects than those whose ids it counts: the table was changed while the query ran, or gives other rows each time it is read, as a view with a LIMIT or a sample does; store what is meant as a table of its own, and run the query again",
             ));
         }
         let parts = ["query", "types", "ids", "sums"];

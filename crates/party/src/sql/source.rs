@@ -8,7 +8,7 @@ use potluck_release::files::{Audience, Existing, write_file};
 use potluck_release::study::{Column, Domain, IdKind};
 use serde::{Deserialize, Serialize};
 
-use super::dialect::{Dialect, TypeKind};
+use super::dialect::{Dialect, TypeKind, shown_type};
 use crate::Error;
 
 /// The column that holds ids unless another is named.
@@ -166,11 +166,30 @@ impl Source {
             if name.is_empty() || name.chars().any(char::is_control) {
                 return Err(problem(name, "is not the name of a column"));
             }
+            if description.dialect == Dialect::Spark && name.contains("${") {
+                return Err(problem(
+                    name,
+                    "has ${ in its name, which Spark takes for a variable; give it another name in a view",
+                ));
+            }
             if name.len() > longest {
                 return Err(problem(
                     name,
                     &format!(
                         "has a name of more than {longest} bytes, which {} cuts off; use a shorter name",
+                        description.dialect
+                    ),
+                ));
+            }
+        }
+        let names: Vec<&str> = columns.iter().map(Column::name).chain([id.as_str()]).collect();
+        for (at, name) in names.iter().enumerate().filter(|_| description.dialect.folds_names()) {
+            if let Some(other) = names[..at].iter().find(|other| other.to_lowercase() == name.to_lowercase())
+            {
+                return Err(problem(
+                    name,
+                    &format!(
+                        "differs from {other:?} in capitals only, and is the same column to {}; export the columns and use `potluck release --data`",
                         description.dialect
                     ),
                 ));
@@ -188,29 +207,97 @@ impl Source {
         Ok(Self { description, table, id, stored })
     }
 
-    /// A query for the types of the party's columns, of one row with one text, or of none if the table is empty.
+    /// The types of columns and id are those that the built-in reader takes.
+    pub(super) fn check_types(&self, study: &Study, party: &str, types: &str) -> Result<(), Error> {
+        let columns = study.own_party(party)?.columns();
+        let (of_columns, of_id) = self.split_types(columns, types)?;
+        for ((column, stored), name) in columns.iter().zip(&self.stored).zip(of_columns) {
+            let kind = self.dialect().kind(name);
+            let problem = match (stored, kind) {
+                (Stored::Numbers, Some(TypeKind::Integer | TypeKind::Number | TypeKind::Boolean))
+                | (Stored::Booleans, Some(TypeKind::Boolean))
+                | (Stored::Dates, Some(TypeKind::Date))
+                | (Stored::Levels, Some(TypeKind::Text | TypeKind::Integer | TypeKind::Boolean)) => continue,
+                (Stored::Numbers, Some(TypeKind::Text)) => {
+                    "holds text, but the study gives it bounds; cast it to a number in a view, or give it levels"
+                        .to_owned()
+                }
+                (Stored::Booleans, _) => "is not a boolean; leave out --boolean for it".to_owned(),
+                (Stored::Dates, _) => {
+                    "is not a date; leave out --date for it, or cast it to a date in a view".to_owned()
+                }
+                (Stored::Levels, _) => format!(
+                    "has type {}, but the study gives it levels; levels are text, whole numbers or booleans: cast it in a view",
+                    shown_type(name)
+                ),
+                (Stored::Numbers, _) => format!(
+                    "has type {}, which has no order of numbers; cast it to a number in a view",
+                    shown_type(name)
+                ),
+            };
+            return Err(self.column_problem(column.name(), &problem));
+        }
+        let kind = self.dialect().kind(of_id);
+        match (study.definition().id_kind(), kind) {
+            (IdKind::Text, Some(TypeKind::Text))
+            | (IdKind::Integer | IdKind::Row, Some(TypeKind::Integer)) => Ok(()),
+            (IdKind::Text, _) => Err(self.column_problem(
+                                &self.id,
+                &format!(
+                    "holds ids of type {}, but the study's ids are text; cast it to text in a view, exactly as the other parties write it",
+                    shown_type(of_id)
+                ),
+            )),
+            (IdKind::Integer | IdKind::Row, _) => Err(self.column_problem(
+                                &self.id,
+                &format!(
+                    "holds ids of type {}, but the study's ids are whole numbers; cast it to bigint in a view",
+                    shown_type(of_id)
+                ),
+            )),
+        }
+    }
+
+    /// The names of the types of all columns, and of the id.
+    fn split_types<'t>(&self, columns: &[Column], types: &'t str) -> Result<(Vec<&'t str>, &'t str), Error> {
+        let mut names: Vec<&str> = types.split(';').collect();
+        let of_id = names.pop().filter(|_| names.len() == columns.len()).ok_or_else(|| Error::Table {
+            table: self.description.table.clone(),
+            problem:
+                "the engine does not name a type for each column; check that the dialect is the engine's"
+                    .to_owned(),
+        })?;
+        Ok((names, of_id))
+    }
+
+    fn column_problem(&self, column: &str, problem: &str) -> Error {
+        Error::Column {
+            table: self.description.table.clone(),
+            column: column.to_owned(),
+            problem: problem.to_owned(),
+        }
+    }
+
+    /// A query for the types of the party's columns and its id, of one row with one text, or of none if the table is empty.
     pub fn types_query(&self, study: &Study, party: &str) -> Result<String, Error> {
         let columns = study.own_party(party)?.columns();
-        let names: Vec<String> =
-            columns.iter().map(|column| self.dialect().identifier(column.name())).collect();
+        let names: Vec<String> = columns
+            .iter()
+            .map(Column::name)
+            .chain([self.id.as_str()])
+            .map(|name| self.dialect().identifier(name))
+            .collect();
         Ok(format!("SELECT {} AS types FROM {} LIMIT 1", self.dialect().types(&names), self.quoted_table()))
     }
 
-    /// The same table, with booleans and dates declared as the answer to [`Self::types_query`] says. An empty table has
-    /// no answer and is refused.
+    /// The same table, with booleans and dates declared as the answer to [`Self::types_query`] says. Other types than a
+    /// query can read are refused, and so is an empty table, which has no answer.
     pub fn with_types(&self, study: &Study, party: &str, types: Option<&str>) -> Result<Self, Error> {
         let columns = study.own_party(party)?.columns();
         let types = types
             .ok_or_else(|| Error::wrong_rows(&self.description.table, "fewer", study.definition().rows()))?;
-        let kinds: Vec<Option<TypeKind>> = types.split(';').map(|name| self.dialect().kind(name)).collect();
-        if kinds.len() != columns.len() {
-            return Err(Error::Table {
-                table: self.description.table.clone(),
-                problem:
-                    "the engine does not name a type for each column; check that the dialect is the engine's"
-                        .to_owned(),
-            });
-        }
+        let (of_columns, _) = self.split_types(columns, types)?;
+        let kinds: Vec<Option<TypeKind>> = of_columns.iter().map(|name| self.dialect().kind(name)).collect();
         let of_kind = |wanted: TypeKind| {
             let numeric = columns.iter().zip(&kinds).filter(|(column, kind)| {
                 **kind == Some(wanted) && matches!(column.domain(), Domain::Numeric(_))
@@ -222,7 +309,9 @@ impl Source {
             dates: of_kind(TypeKind::Date),
             ..self.description.clone()
         };
-        Self::new(study, party, description)
+        let typed = Self::new(study, party, description)?;
+        typed.check_types(study, party, types)?;
+        Ok(typed)
     }
 
     /// A query that gives no row, but the names of all columns.
@@ -240,11 +329,7 @@ impl Source {
                 0 => "is missing; the study expects it: check the spelling, capitals included",
                 _ => "is there several times; name just one column so",
             };
-            return Err(Error::Column {
-                table: self.description.table.clone(),
-                column: wanted.to_owned(),
-                problem: problem.to_owned(),
-            });
+            return Err(self.column_problem(wanted, problem));
         }
         Ok(())
     }
@@ -278,12 +363,26 @@ impl Source {
     pub(super) fn stored(&self) -> &[Stored] {
         &self.stored
     }
+}
 
+/// What a state folder remembers of a release between its steps. The ledger is among it: sums that are handed in twice,
+/// each time to another ledger, would be noised twice.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Remembered {
+    /// Where the party's table is.
+    pub source: Source,
+    /// The ledger.
+    pub ledger: PathBuf,
+    /// Whose budget is charged.
+    pub budget: String,
+}
+
+impl Remembered {
     fn file(state: &Path, party: &str) -> PathBuf {
         state.join(format!("{party}.source.json"))
     }
 
-    /// Remembers in `state` where the party's columns are.
+    /// Writes it into the folder, which is made if it does not exist.
     pub fn save(&self, study: &Study, party: &str, state: &Path) -> Result<(), Error> {
         let path = Self::file(state, party);
         let failed = |source| Error::from(potluck_release::Error::Write { path: path.clone(), source });
@@ -292,14 +391,16 @@ impl Source {
             format: FORMAT,
             study_id: study.id().to_owned(),
             party: party.to_owned(),
-            source: self.description.clone(),
+            source: self.source.description.clone(),
+            ledger: self.ledger.clone(),
+            budget: self.budget.clone(),
         };
         let mut text = serde_json::to_vec_pretty(&file).expect("a source is plain data");
         text.push(b'\n');
         Ok(write_file(&path, &text, Existing::Replace, Audience::Owner)?)
     }
 
-    /// What `state` remembers of the party's table; nothing if no query was written for this release yet.
+    /// What the folder remembers of the party's release; nothing if no query was written for it yet.
     pub fn load(study: &Study, party: &str, state: &Path) -> Result<Option<Self>, Error> {
         let path = Self::file(state, party);
         let text = match fs::read(&path) {
@@ -314,7 +415,8 @@ impl Source {
         if file.format != FORMAT || file.study_id != study.id() || file.party != party {
             return Ok(None);
         }
-        Self::new(study, party, file.source).map(Some)
+        let source = Source::new(study, party, file.source)?;
+        Ok(Some(Self { source, ledger: file.ledger, budget: file.budget }))
     }
 }
 
@@ -326,6 +428,8 @@ struct SourceFile {
     study_id: String,
     party: String,
     source: Description,
+    ledger: PathBuf,
+    budget: String,
 }
 
 #[cfg(test)]

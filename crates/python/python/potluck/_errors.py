@@ -38,9 +38,11 @@ class IntegrityError(Error):
 
 
 class RemoteError(Error):
-    """A hub or a database cannot be reached, refused, or broke off. What other software said is its ``__cause__``."""
+    """A hub or a database cannot be reached, refused, or broke off."""
 
     exit_code = 6
+    #: What an engine raised, if it was one. Its words may quote a value of the table, so no message shows them.
+    engine_error: Exception | None = None
 
 
 for _error in (Error, UsageError, InputError, BudgetError, IntegrityError, RemoteError):

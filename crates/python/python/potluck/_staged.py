@@ -19,14 +19,20 @@ Rows = Union[ArrowStream, Iterable[tuple[str, int, str]]]
 
 @contextmanager
 def in_engine(what: str) -> Iterator[None]:
-    """What the engine raises becomes the cause of a `RemoteError`. An interrupt stays one."""
+    """What the engine raises becomes a `RemoteError`, which has it but does not show it. An interrupt stays one."""
     try:
         yield
     except Exception as error:
-        raise RemoteError(
-            f"the engine {what} ({type(error).__name__}); what it said is the cause of this exception, and may quote a "
-            "value of the table. Nothing came of this query: once this is mended, make the same call again"
-        ) from error
+        failure = RemoteError(
+            f"the engine {what} ({type(error).__name__}). Nothing came of this query: once this is mended, make the same "
+            "call again (and roll back first if the connection is in a transaction). What the engine said may quote a "
+            "value of the table, so it is not shown; it is the engine_error of this exception"
+        )
+        failure.engine_error = error
+    else:
+        return
+    # Not in the handler: a traceback would show the engine's words as the context of this exception.
+    raise failure
 
 
 class Engine(Protocol):

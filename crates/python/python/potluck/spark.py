@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from potluck import _staged
-from potluck._errors import UsageError
+from potluck._errors import InputError, UsageError
 from potluck._potluck import Published, Study
 from potluck._progress import Progress
 from potluck._staged import Path, Rows, in_engine
@@ -33,6 +33,18 @@ class _View:
         except Exception:  # The session may be gone, and the view with it; what matters is raised already.
             return
 
+    def refuse_padded(self) -> None:
+        """Spark calls a CHAR(n) a string, and pads it; whether the blanks count is for the owner of the table to say."""
+        with in_engine("did not say what the DataFrame holds"):
+            fields = list(self._frame.schema.fields)
+        for field in fields:
+            kind = str(field.metadata.get("__CHAR_VARCHAR_TYPE_STRING", ""))
+            if kind.startswith("char"):
+                raise InputError(
+                    f"column {field.name!r} is stored as CHAR, padded with blanks; drop it, or say what is meant with "
+                    f"df.withColumn({field.name!r}, rtrim({field.name!r}))"
+                )
+
     def _collect(self, query: str) -> list[tuple[Any, ...]]:
         with in_engine("did not answer the query"):
             return [tuple(row) for row in self._frame.sparkSession.sql(query).collect()]
@@ -46,7 +58,7 @@ class _View:
         return str(rows[0][0]) if rows else None
 
     def rows(self, query: str) -> Rows:
-        return [(str(part), int(number), str(value)) for part, number, value in self._collect(query)]
+        return self._collect(query)
 
 
 def release(
@@ -94,9 +106,10 @@ def release(
     """
     if not hasattr(df, "createOrReplaceTempView") or not hasattr(df, "sparkSession"):
         raise UsageError(f"df is a {type(df).__name__}; give a DataFrame of Spark 3.4 or later")
-    # The same name whenever the call is made again, and nobody else's. A draft is refused below.
-    name = f"potluck_{study.id or 'draft'}"
+    # The same name whenever the call is made again, and no other party's. A draft is refused below.
+    name = f"potluck_{study.id or 'draft'}_{party.encode().hex()}"
     with _View(df, name) as view:
+        view.refuse_padded()
         return _staged.run(
             study,
             party,

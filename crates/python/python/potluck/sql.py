@@ -18,7 +18,6 @@ __all__ = ["release"]
 _DIALECTS: dict[str, str] = {
     "psycopg": "postgres",
     "psycopg2": "postgres",
-    "pg8000": "postgres",
     "duckdb": "duckdb",
     "_duckdb": "duckdb",
     "pyspark": "spark",
@@ -46,6 +45,12 @@ def _dialect(connection: Any) -> str:
     return found
 
 
+def _is_idle(connection: Any) -> bool:
+    """Whether a connection of psycopg or psycopg2 is known to be outside of a transaction."""
+    status = getattr(getattr(connection, "info", None), "transaction_status", None)
+    return status is not None and int(status) == 0
+
+
 class _Database:
     """A database behind a DB-API or ADBC connection."""
 
@@ -59,9 +64,19 @@ class _Database:
                 # A cursor of DuckDB's is another connection, which does not see temporary tables.
                 yield self._connection.execute(query)
                 return
-            with closing(self._connection.cursor()) as cursor:
+            with self._transaction(), closing(self._connection.cursor()) as cursor:
                 cursor.execute(query)
                 yield cursor
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        """Ends the transaction that a query began by itself, and leaves alone one that was there before."""
+        idle = _is_idle(self._connection)
+        try:
+            yield
+        finally:
+            if idle and not self._connection.closed:
+                self._connection.rollback()
 
     def names(self, query: str) -> list[str]:
         with self._answer(query) as answer:

@@ -136,7 +136,7 @@ fn is_recorded(arguments: &PartyRelease, release: &Release) -> Result<bool> {
     let session = ledger.session(&budget, release.study().id(), release.party())?.ok_or_else(|| {
         // Drawing another one would be a second charge, and the hub takes one release only.
         WrongUsage(format!(
-            "the release is drawn, but not charged to table {budget:?} of the ledger {}; name the ledger and table that it was charged to with --ledger and --table",
+            "the release is drawn, but not charged to table {budget:?} of the ledger {}; name the ledger and table that it was charged to with --ledger and --budget",
             ledger.path().display()
         ))
     })?;
