@@ -274,7 +274,7 @@ def test_what_an_engine_says_is_not_shown(engines, ledger, folder):
     engines["postgres"].connection.execute("DROP TABLE IF EXISTS clinic.vast")
     engines["postgres"].connection.execute(f"CREATE TABLE clinic.vast AS SELECT 'a' AS id, {secret}::numeric AS amount")
     parties = {"north": [Numeric("amount", 0, 1)], "south": [Numeric("other", 0, 1)]}
-    study = Study.new(name="vast", rows=1, epsilon=2, delta=1e-6, id="text", parties=parties).seal()
+    study = Study.new(name="vast", rows=50, epsilon=2, delta=1e-6, id="text", parties=parties).seal()
     more = {"ledger": ledger, "accept_low_accuracy": True}
     with Way(engines, "psycopg", folder).connect() as connection, pytest.raises(potluck.RemoteError) as raised:
         potluck.sql.release(study, "north", connection, "clinic.vast", **more)

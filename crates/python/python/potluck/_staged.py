@@ -29,10 +29,7 @@ def in_engine(what: str) -> Iterator[None]:
             "value of the table, so it is not shown; it is the engine_error of this exception"
         )
         failure.engine_error = error
-    else:
-        return
-    # Not in the handler: a traceback would show the engine's words as the context of this exception.
-    raise failure
+        raise failure from None
 
 
 class Engine(Protocol):
