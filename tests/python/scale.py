@@ -1,11 +1,13 @@
 """How long a release takes as its table grows: the built-in reader, PostgreSQL, DuckDB and Spark on the same table, on this
-machine. Prints the table of docs/SCALE.md. Needs the Python package:
+machine. Prints the tables of docs/RESULTS.md (what was measured) and docs/SCALE.md (what it means for large tables). Needs
+the Python package:
 
     target/venv-package/bin/python tests/python/scale.py 1000000 3000000 10000000
 """
 
 import os
 import pathlib
+import statistics
 import sys
 import tempfile
 import time
@@ -18,6 +20,9 @@ from engines import started
 from potluck import Numeric, Study
 
 COLUMNS = 10
+# Runs of each engine on each table, in turn; medians count.
+RUNS = 3
+READER, SPARK = "built-in reader, Parquet", "Spark, two executors, Parquet"
 # Tables of this size and larger are what Spark is for.
 LARGE = [10**9, 10**10]
 # Cores of a cluster that the estimate is made for.
@@ -61,25 +66,30 @@ def releases(engines, path, rows):
         return lambda folder: potluck.sql.release(study, "north", connection, places[dialect], **given(folder))
 
     return {
-        "built-in reader, Parquet": lambda folder: potluck.release(study, "north", path, **given(folder)),
+        READER: lambda folder: potluck.release(study, "north", path, **given(folder)),
         "DuckDB, table in memory": from_database("duckdb"),
         "PostgreSQL, table on disk": from_database("postgres"),
-        "Spark, two executors, Parquet": lambda folder: potluck.spark.release(study, "north", frame, **given(folder)),
+        SPARK: lambda folder: potluck.spark.release(study, "north", frame, **given(folder)),
     }
 
 
-def measure(engines, sizes, folder):
+def measure(engines, sizes, folder, runs=RUNS):
     """Seconds of a whole release, by engine and rows."""
     seconds = {}
     for rows in sizes:
         path = pathlib.Path(folder) / f"people-{rows}.parquet"
         write_people(rows, path)
-        for name, release in releases(engines, path, rows).items():
-            with tempfile.TemporaryDirectory(dir=folder) as place:
-                start = time.monotonic()
-                release(place)
-                seconds.setdefault(name, {})[rows] = time.monotonic() - start
-            print(f"{rows} rows, {name}: {seconds[name][rows]:.1f} s", file=sys.stderr)
+        contestants = releases(engines, path, rows)
+        taken = {name: [] for name in contestants}
+        for run in range(runs):
+            for name, release in contestants.items():
+                with tempfile.TemporaryDirectory(dir=folder) as place:
+                    start = time.monotonic()
+                    release(place)
+                    taken[name].append(time.monotonic() - start)
+                print(f"{rows} rows, run {run + 1}, {name}: {taken[name][-1]:.1f} s", file=sys.stderr)
+        for name, times in taken.items():
+            seconds.setdefault(name, {})[rows] = statistics.median(times)
         path.unlink()
     return seconds
 
@@ -98,20 +108,33 @@ def span(seconds):
     return f"{seconds:.1f} s"
 
 
-def table(seconds, cores):
+def lines(head, rows):
+    """A table in Markdown."""
+    return "\n".join(f"| {' | '.join(row)} |" for row in [head, ["---"] * len(head), *rows])
+
+
+def measured(seconds, cores):
+    """What docs/RESULTS.md shows."""
+    sizes = sorted(seconds[READER])
+    rows = []
+    for name, times in seconds.items():
+        _, a_row = growth(times)
+        ratio = times[sizes[-1]] / seconds[READER][sizes[-1]]
+        rows.append([name, *[f"{times[size]:.1f} s" for size in sizes], f"{1e9 * a_row:.0f}", f"{ratio:.1f} × the time"])
+    head = [f"whole release, {cores} cores", *[f"{size:,} rows" for size in sizes], "ns a row", "beside the reader"]
+    return lines(head, rows)
+
+
+def estimated(seconds, cores):
     """What docs/SCALE.md shows."""
-    sizes = sorted(next(iter(seconds.values())))
-    heads = [*[f"{rows:,} rows" for rows in sizes], "ns a row", *[f"{rows:.0e} rows, estimated" for rows in LARGE]]
-    lines = [f"| whole release, {cores} cores | " + " | ".join(heads) + " |", "|---" * (1 + len(heads)) + "|"]
+    rows = []
     for name, times in seconds.items():
         start, a_row = growth(times)
-        cells = [*[f"{times[rows]:.1f} s" for rows in sizes], f"{1e9 * a_row:.0f}"]
-        cells += [span(start + a_row * rows) for rows in LARGE]
-        lines.append(f"| {name} | " + " | ".join(cells) + " |")
-    start, a_row = growth(seconds["Spark, two executors, Parquet"])
-    far = [span(start + a_row * rows * cores / CLUSTER) for rows in LARGE]
-    lines.append(f"| Spark on {CLUSTER} such cores, estimated | " + " | ".join(["", *[""] * len(sizes), *far]) + " |")
-    return "\n".join(lines)
+        rows.append([f"{name}, {cores} cores", *[span(start + a_row * large) for large in LARGE]])
+    start, a_row = growth(seconds[SPARK])
+    far = [span(start + a_row * large * cores / CLUSTER) for large in LARGE]
+    rows.append([f"Spark, {CLUSTER} such cores", *far])
+    return lines(["whole release, estimated", *[f"{large:,} rows" for large in LARGE]], rows)
 
 
 def main():
@@ -119,7 +142,9 @@ def main():
     if len(sizes) < 2:
         sys.exit("give at least two numbers of rows: growth is what is measured")
     with tempfile.TemporaryDirectory() as folder, started(pathlib.Path(folder)) as engines:
-        print(table(measure(engines, sizes, folder), os.cpu_count()))
+        seconds = measure(engines, sizes, folder)
+    for table in [measured, estimated]:
+        print(table(seconds, os.cpu_count()), end="\n\n")
 
 
 if __name__ == "__main__":

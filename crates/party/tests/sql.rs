@@ -81,10 +81,10 @@ fn answer(
         audited(study, &table(people), earlier, 1).into_iter().map(|(_, _, sum)| sum).collect();
     let (n, width) = (people.len(), stage.encoder.width());
     let subject = |id: i64| study.seal().key().subject(id.to_string().as_bytes());
+    // Any numbers that are the same whenever an id is read.
     let checks = |people: &[&Subject]| {
-        let sum =
-            |modulus: u64| people.iter().map(|one| subject(one.id).sparse_entry(modulus).0).sum::<u64>();
-        format!("{} {}", sum(1 << 26), sum((1 << 26) - 5))
+        let sum = |modulus: i64| people.iter().map(|one| one.id * 7919 % modulus).sum::<i64>();
+        format!("{} {}", sum(67), sum(61))
     };
     let text = |people: &[&Subject], sums: &[i64]| {
         let sums: Vec<String> = sums.iter().map(ToString::to_string).collect();

@@ -104,11 +104,21 @@ impl Dialect {
         }
     }
 
-    /// What [`Self::text_of`] gave, as a text again.
-    pub(super) fn text_again(self, text: &str) -> String {
+    /// The engine's own hash of what [`Self::text_of`] gave, as an integer.
+    pub(super) fn hash_of_text(self, text: &str) -> String {
         match self {
-            Self::Postgres | Self::Spark => text.to_owned(),
-            Self::DuckDb => self.call("decode", &[text]),
+            Self::Postgres => self.call("hashtextextended", &[text, "0"]),
+            Self::DuckDb | Self::Spark => self.hash_of_integer(text),
+        }
+    }
+
+    /// The engine's own hash of an integer, as an integer.
+    pub(super) fn hash_of_integer(self, integer: &str) -> String {
+        match self {
+            Self::Postgres => self.call("hashint8extended", &[&format!("CAST({integer} AS bigint)"), "0"]),
+            // It has no sign and all bits; one of them has to go.
+            Self::DuckDb => whole(&format!("({} >> 1)", self.call("hash", &[integer]))),
+            Self::Spark => self.call("xxhash64", &[integer]),
         }
     }
 

@@ -4,7 +4,7 @@
 //!
 //! | step | of every row |
 //! |---|---|
-//! | `held` | what is stored: numbers as doubles (`x`), levels as text (`t`), the digest of the id |
+//! | `held` | what is stored: numbers as doubles (`x`), levels as text (`t`), the engine's hash of the id, its digest |
 //! | `placed` | x clamped to its public bounds, minus their middle (`v`, NULL if missing); which level it is (`l`); where the subject is mixed to |
 //! | `scaled` | v in the units of the stage (`y`) |
 //! | `rounded` | integers (`q`) |
@@ -12,7 +12,7 @@
 //! | `measured_again`, `pulled_again` | the same once more about the stage's centre |
 //!
 //! The ids are read once more, to find duplicates. What an engine reads there need not be what it adds up (a view with a
-//! LIMIT has other rows every time), so both sides give the same two check sums over the digests of the ids.
+//! LIMIT has other rows every time), so both sides give two check sums over the ids, and they must agree.
 //!
 //! Integers are sums of at most n terms of size C, and a study for which n·C reaches 2⁶² is refused, so no 64-bit sum
 //! over the rows of a study can overflow; a table with more rows is refused whatever its sums are.
@@ -38,8 +38,8 @@ const UNKNOWN: i32 = -2;
 /// Quotients of this size and below count as 0, which they are after rounding in every stage (docs/PRIVACY.md#engines).
 const NEGLIGIBLE: f64 = 1e-100;
 
-/// Digests of ids are added up modulo these: 2²⁶ and the largest prime below it. Together they tell two sets of ids apart
-/// but for one case in 2⁵², and no sum over 2³⁷ rows overflows.
+/// The engine's hashes of ids are added up modulo these: 2²⁶ and the largest prime below it. Together they tell two sets of
+/// ids apart but for one case in 2⁵², and no sum over 2³⁷ rows overflows.
 const MODULI: [u64; CHECKS] = [1 << 26, (1 << 26) - 5];
 
 /// Number of check sums.
@@ -223,7 +223,7 @@ impl<'a> Writer<'a> {
         let mut marks = self.checks();
         if let Some(k) = self.mixed {
             // Somebody without an id is mixed to no row; the table is refused then.
-            marks.push((format!("coalesce({}, -1)", self.remainder(k)), "bucket".to_owned()));
+            marks.push((format!("coalesce({}, -1)", self.remainder("head", k)), "bucket".to_owned()));
             marks.push(("sign".to_owned(), "sign".to_owned()));
         }
         let refusing = self.columns.iter().enumerate().filter(|(_, column)| refuses(column));
@@ -238,15 +238,29 @@ impl<'a> Writer<'a> {
 
     /// What a subject adds to each of the check sums.
     fn checks(&self) -> Vec<(String, String)> {
-        (0..)
-            .zip(MODULI)
-            .map(|(i, modulus): (u32, u64)| (self.remainder(modulus), format!("check{i}")))
-            .collect()
+        let check = |(i, modulus): (u32, u64)| (self.remainder("hash", modulus), format!("check{i}"));
+        (0..).zip(MODULI).map(check).collect()
     }
 
-    /// The head of a digest modulo m.
-    fn remainder(&self, m: u64) -> String {
-        self.dialect.call("mod", &["head", &format!("CAST({m} AS bigint)")])
+    fn remainder(&self, number: &str, modulus: u64) -> String {
+        self.dialect.call("mod", &[number, &format!("CAST({modulus} AS bigint)")])
+    }
+
+    /// The id as it is told apart from others.
+    fn id(&self) -> String {
+        let column = self.dialect.identifier(self.source.id());
+        match self.id_kind {
+            IdKind::Text => self.dialect.text_of(&column),
+            IdKind::Integer | IdKind::Row => column,
+        }
+    }
+
+    /// The engine's own hash of an id, which only ever meets others of the same query.
+    fn hash(&self, id: &str) -> String {
+        match self.id_kind {
+            IdKind::Text => self.dialect.hash_of_text(id),
+            IdKind::Integer | IdKind::Row => self.dialect.hash_of_integer(id),
+        }
     }
 
     /// The stored values of every row.
@@ -261,8 +275,11 @@ impl<'a> Writer<'a> {
                 Stored::Levels => (self.dialect.text_of(&name), format!("t{i}")),
             });
         }
-        let id = self.dialect.identifier(self.source.id());
-        columns.push((self.dialect.digest(&self.key, &id), "digest".to_owned()));
+        columns.push((self.hash(&self.id()), "hash".to_owned()));
+        if self.mixed.is_some() {
+            let id = self.dialect.identifier(self.source.id());
+            columns.push((self.dialect.digest(&self.key, &id), "digest".to_owned()));
+        }
         columns
     }
 
@@ -311,8 +328,9 @@ impl<'a> Writer<'a> {
                 }
             }
         }
-        columns.push((self.dialect.digest_head("digest"), "head".to_owned()));
+        columns.push(("hash".to_owned(), "hash".to_owned()));
         if self.mixed.is_some() {
+            columns.push((self.dialect.digest_head("digest"), "head".to_owned()));
             let sign = self.dialect.digest_sign("digest");
             columns.push((
                 format!("CASE WHEN {sign} THEN CAST(1 AS bigint) ELSE CAST(-1 AS bigint) END"),
@@ -479,24 +497,16 @@ impl<'a> Writer<'a> {
     }
 
     /// How many rows, different ids and rows without an id there are; the check sums; the first and the last position.
-    fn ids(&self) -> [String; 4] {
-        let column = self.dialect.identifier(self.source.id());
-        let (id, again) = match self.id_kind {
-            IdKind::Text => (self.dialect.text_of(&column), self.dialect.text_again("id")),
-            IdKind::Integer | IdKind::Row => (column, "id".to_owned()),
-        };
-        let named = |expression: &str, name: &str| (expression.to_owned(), name.to_owned());
+    fn ids(&self) -> [String; 3] {
+        let named = |name: &str| (name.to_owned(), name.to_owned());
         let grouped = format!(
-            "{}\n  SELECT id, {} AS times\n  FROM (SELECT {id} AS id FROM {}) AS ids\n  GROUP BY id\n)",
+            "{}\n  SELECT id, {} AS times\n  FROM (SELECT {} AS id FROM {}) AS ids\n  GROUP BY id\n)",
             self.dialect.step(&step_name("subjects")),
             self.dialect.call("count", &["*"]),
+            self.id(),
             self.source.quoted_table()
         );
-        let digest = self.dialect.digest(&self.key, &again);
-        let digested = [named("id", "id"), named("times", "times"), (digest, "digest".to_owned())];
-        let head = self.dialect.digest_head("digest");
-        let headed = [named("id", "id"), named("times", "times"), (head, "head".to_owned())];
-
+        let hashed = [named("id"), named("times"), (self.hash("id"), "hash".to_owned())];
         let sum = |terms: &str| format!("coalesce({}, 0)", self.dialect.call("sum", &[terms]));
         let nameless = match self.id_kind {
             IdKind::Text => format!("id IS NULL OR id = {}", self.dialect.text("")),
@@ -514,9 +524,8 @@ impl<'a> Writer<'a> {
         }
         [
             grouped,
-            self.step("digested", &digested, &step_name("subjects")),
-            self.step("headed", &headed, &step_name("digested")),
-            self.part("ids", "CAST(0 AS bigint)", &self.dialect.joined(&counts), &step_name("headed")),
+            self.step("hashed", &hashed, &step_name("subjects")),
+            self.part("ids", "CAST(0 AS bigint)", &self.dialect.joined(&counts), &step_name("hashed")),
         ]
     }
 
