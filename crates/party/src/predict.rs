@@ -7,8 +7,8 @@ use potluck_release::Model;
 use potluck_release::model::Term;
 use potluck_release::study::Unknown;
 
-use crate::table::convert::{Input, input};
 use crate::release::progress;
+use crate::table::convert::{Input, input};
 use crate::{Error, Observer, Table};
 
 /// What can go wrong while predicting.

@@ -5,12 +5,18 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Union
+from typing import Any, Protocol, Union
 
 Report = Callable[[int, int, int], object]
-"""Called with the number of the pass, the rows done in it, and the rows in all."""
+"""Called with the number of the pass, the rows done in it, and the rows in all; 0 where that is not known."""
 
 Progress = Union[bool, Report, None]
+
+
+class Tell(Protocol):
+    """What the native code calls, with a total where it knows better."""
+
+    def __call__(self, at: int, done: int, total: int = ..., /) -> object: ...
 
 
 def _notebook() -> bool:
@@ -20,33 +26,38 @@ def _notebook() -> bool:
     return shell is not None and hasattr(shell, "kernel")
 
 
-def _bar(rows: int, wanted: bool | None) -> Any:
+def _bar(total: int, unit: str, wanted: bool | None) -> Any:
     """A tqdm bar on stderr, if somebody is there to see it; None if not, or without tqdm."""
     if wanted is None and not (sys.stderr.isatty() or _notebook()):
         return None
     try:
-        from tqdm.auto import tqdm
+        # The plain one in notebooks too: tqdm's own for them needs ipywidgets, and warns without.
+        from tqdm import tqdm
     except ImportError:
         if wanted:
             raise
         return None
-    return tqdm(total=rows, unit=" rows", unit_scale=True, leave=False, file=sys.stderr)
+    return tqdm(total=total or None, unit=unit, unit_scale=True, leave=False, file=sys.stderr)
 
 
 @contextmanager
-def reporting(progress: Progress, rows: int) -> Iterator[Callable[[int, int], object] | None]:
-    """What the native code shall call with pass and rows done, if anything."""
+def reporting(
+    progress: Progress, total: int, passes: int | None = None, unit: str = " rows"
+) -> Iterator[Tell | None]:
+    """What the native code shall call with pass and rows done, if anything. `total` is 0 where it is not known."""
     if callable(progress):
         report = progress
-        yield lambda at, done: report(at, done, rows)
+        yield lambda at, done, total=total: report(at, done, total)
         return
-    bar = None if progress is False else _bar(rows, progress)
+    bar = None if progress is False else _bar(total, unit, progress)
     if bar is None:
         yield None
         return
 
-    def show(at: int, done: int) -> None:
-        bar.set_description(f"pass {at}", refresh=False)
+    def show(at: int, done: int, total: int = total, /) -> None:
+        if passes != 1:
+            bar.set_description(f"pass {at}" if passes is None else f"pass {at} of {passes}", refresh=False)
+        bar.total = total or None
         bar.n = done
         bar.refresh()
 
