@@ -36,9 +36,32 @@ def test_examples_run_as_printed(document, folder):
     assert "Dep. Variable:" in done.stdout
 
 
+NOTEBOOK = ROOT / "docs/notebooks/blood_pressure.ipynb"
+
+
+def test_the_notebook_holds_what_it_shows():
+    notebook = nbformat.read(NOTEBOOK, as_version=4)
+    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    assert [cell.execution_count for cell in code] == list(range(1, len(code) + 1)), "it was run from top to bottom"
+    assert all(cell.outputs for cell in code)
+    text = NOTEBOOK.read_text(encoding="utf-8")
+    assert len(text) < 400_000
+    for path in ("/tmp/", "/root/", "/home/", "/Users/", "ipykernel"):
+        assert path not in text, "a path of somebody's machine"
+
+
 def test_the_notebook_runs(folder):
-    notebook = nbformat.read(ROOT / "docs/notebooks/blood_pressure.ipynb", as_version=4)
-    nbclient.NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(folder)}}).execute()
+    notebook = nbformat.read(NOTEBOOK, as_version=4)
+    client = nbclient.NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(folder)}})
+    client.execute()
+    assert not list(folder.iterdir()), "it works in a folder of its own"
+    check_outputs(notebook)
+    # Again in the same folder.
+    client.execute()
+    check_outputs(notebook)
+
+
+def check_outputs(notebook):
     outputs = [output for cell in notebook.cells if cell.cell_type == "code" for output in cell.outputs]
     data = [output.data for output in outputs if "data" in output]
     assert any("image/png" in one for one in data), "a plot"

@@ -342,7 +342,7 @@ def test_people_are_found_again(study):
     regression = LinearRegression(level=0.999).fit(potluck.join(many, releases), "pressure")
     low, high = regression.conf_int().T
     assert ((low < [0.5, 8.0]) & (high > [0.5, 8.0])).all(), regression.summary()
-    assert (high - low < [0.5, 8.0]).all(), "the intervals say something"
+    assert (high - low < [1.0, 16.0]).all(), "the intervals say something"
 
 
 def test_cards_of_data_escape_what_people_wrote():

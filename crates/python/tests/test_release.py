@@ -389,7 +389,7 @@ def test_progress_ends_with_all_rows(study, north, ledger):
 
 def test_a_bar_in_a_notebook_needs_no_widgets(study, north):
     program = """
-import sys, types, warnings
+import sys, time, types, warnings
 warnings.simplefilter("error")
 sys.modules["ipywidgets"] = None
 IPython = types.ModuleType("IPython")
@@ -397,11 +397,13 @@ IPython.get_ipython = lambda: types.SimpleNamespace(kernel=True)
 sys.modules["IPython"] = IPython
 from potluck._progress import reporting
 with reporting(None, 10, 4) as tell:
+    tell(1, 5)
+    time.sleep(0.6)
     tell(2, 5)
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    assert "pass 2 of 4" in done.stderr
+    assert "pass 2 of 4" in done.stderr and "pass 1" not in done.stderr, "not for what is over at once"
 
 
 def test_tables_that_are_checked_can_be_kept_on_disk(study, north):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
@@ -134,13 +135,13 @@ class LinearRegression:
         return hasattr(self, "model_")
 
     def __sklearn_tags__(self) -> Any:
-        from sklearn.utils import InputTags, RegressorTags, Tags, TargetTags
-
-        return Tags(
+        # Only scikit-learn asks for them, and it has no types.
+        sklearn: Any = import_module("sklearn.utils")
+        return sklearn.Tags(
             estimator_type="regressor",
-            target_tags=TargetTags(required=False),
-            regressor_tags=RegressorTags(),
-            input_tags=InputTags(two_d_array=False, categorical=True, string=True, allow_nan=True),
+            target_tags=sklearn.TargetTags(required=False),
+            regressor_tags=sklearn.RegressorTags(),
+            input_tags=sklearn.InputTags(two_d_array=False, categorical=True, string=True, allow_nan=True),
         )
 
     def save(self, path: Path, *, overwrite: bool = False) -> None:
