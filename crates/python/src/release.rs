@@ -179,8 +179,8 @@ pub(crate) fn release(
     let (extra, existing) = (extra_columns(ignore_extra), existing(overwrite));
     let tmp = temporary_folder(tmp_dir);
 
-    // Everything that can be known before a row is read. Nobody is kept from the ledger meanwhile, and later while a
-    // person thinks or a stream is handed over.
+    // Everything that can be known before a row is read. The ledger, which others may need, is closed again while a person
+    // thinks and while a stream is handed over.
     let first = py.detach(|| {
         let mut ledger = Ledger::open(&ledger_path)?;
         let budget = ledger.choose_table(budget)?;
@@ -210,27 +210,28 @@ pub(crate) fn release(
         First::Begun { budget } => (budget, None),
         First::New { budget, question } => {
             refuse_futile(study, accept_low_accuracy)?;
-            if let Some((table, names)) = given.names(keep.as_deref()) {
-                check_names(study, party, table, id, extra, &names)?;
-            }
             (budget, Some(question))
         }
     };
-    // A file is opened before anyone is asked; a stream is not asked for its rows.
-    let (opened, given) = match given {
-        Given::File(_) => (Some(given.open(py, keep.as_deref(), Keeping::Memory, &tmp)?), None),
-        Given::Object(..) => (None, Some(given)),
-    };
-    if let Some(question) = question {
-        if let Some(table) = &opened {
-            check_names(study, party, table.name(), id, extra, &table.column_names()?)?;
+    let check = |table: &str, names: &[String]| check_names(study, party, table, id, extra, names);
+    let raw = match given {
+        Given::File(_) => {
+            let table = given.open(py, keep.as_deref(), Keeping::Memory, &tmp)?;
+            if let Some(question) = question {
+                check(table.name(), &table.column_names()?)?;
+                agree(py, question, confirm.as_ref())?;
+            }
+            table
         }
-        agree(py, question, confirm.as_ref())?;
-    }
-    let raw = match (opened, given) {
-        (Some(table), _) => table,
-        (None, Some(given)) => given.open(py, keep.as_deref(), Keeping::spooled(spool, &tmp), &tmp)?,
-        (None, None) => unreachable!("it is a file or an object"),
+        Given::Object(..) => {
+            if let Some(question) = question {
+                if let Some((table, names)) = given.names(keep.as_deref()) {
+                    check(table, &names)?;
+                }
+                agree(py, question, confirm.as_ref())?;
+            }
+            given.open(py, keep.as_deref(), Keeping::spooled(spool, &tmp), &tmp)?
+        }
     };
     let job = Job {
         study,
@@ -318,7 +319,6 @@ pub(crate) fn agree(py: Python<'_>, question: String, confirm: Option<&Py<PyAny>
 #[pyo3(signature = (study, party, data, *, state, id, release, stage, ignore_extra, overwrite, spool, threads,
                     tmp_dir, progress))]
 #[expect(clippy::too_many_arguments, reason = "they are independent choices of the caller")]
-#[expect(clippy::fn_params_excessive_bools, reason = "they are keyword arguments in Python")]
 pub(crate) fn sums(
     py: Python<'_>,
     study: &Study,

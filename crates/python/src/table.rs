@@ -11,7 +11,7 @@ use arrow_array::{
 };
 use arrow_schema::{ArrowError, DataType, Schema};
 use potluck_party::Table;
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 use pyo3_arrow::{PyArrayReader, PyRecordBatch, PySchema};
@@ -100,11 +100,13 @@ impl<'a, 'py> Given<'a, 'py> {
             }
             Self::Object(data, name) => (data, name),
         };
-        let batches = Batches::of(data).map_err(|error| match has_columns_of_one_name(data) {
-            true => Error::Input(format!(
-                "{name} has several columns of the same name; rename or remove all but one of each"
-            )),
-            false => while_handing_over(py, &name, error),
+        let batches = Batches::of(data).map_err(|error| {
+            if error.is_instance_of::<PyValueError>(py) && has_columns_of_one_name(data) {
+                return Error::Input(format!(
+                    "{name} has several columns of the same name; rename or remove all but one of each"
+                ));
+            }
+            while_handing_over(py, &name, error)
         })?;
         let kept = kept_names(&batches.schema, keep);
         let stopped = Mutex::new(None);
