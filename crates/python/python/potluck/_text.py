@@ -14,4 +14,5 @@ class Text(str):
         return str(self)
 
     def _repr_html_(self) -> str:
-        return f"<pre>{escape(self)}</pre>"
+        # Sentences are long lines.
+        return f'<pre style="white-space: pre-wrap">{escape(self)}</pre>'
