@@ -1,6 +1,7 @@
 """What documents show works as printed; what the package says of its types is true."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -67,6 +68,34 @@ def check_outputs(notebook):
     assert any("image/png" in one for one in data), "a plot"
     assert sum("potluck-card" in one.get("text/html", "") for one in data) >= 3, "a study, a dataset and a regression"
     assert not any(output.output_type == "error" for output in outputs)
+
+
+COMMAND = re.compile(r"(?<![-\w])--[a-z]|`potluck|`-`")
+"""What only the command has."""
+
+
+def test_no_message_tells_people_to_use_the_command():
+    """Every sentence of the crates that does so is put in words of this package (src/errors.rs)."""
+    own = (ROOT / "crates/python/src/errors.rs").read_text(encoding="utf-8")
+    clauses = re.findall(r'\(\s*"((?:[^"\\]|\\.)*)",\s*"', own.partition("const REMEDIES")[2].partition("];")[0])
+    assert len(clauses) > 10
+    found = 0
+    for crate in ("party", "release", "client"):
+        for path in sorted((ROOT / f"crates/{crate}/src").rglob("*.rs")):
+            source = path.read_text(encoding="utf-8").partition("#[cfg(test)]\nmod tests")[0]
+            source = "\n".join(line for line in source.splitlines() if not line.lstrip().startswith("//"))
+            # Variants of errors are formatted anew, one by one.
+            for text, variant in re.findall(r"#\[error\((.*?)\)\]\s*(\w+)", source, re.S):
+                if COMMAND.search(text):
+                    found += 1
+                    assert re.search(rf"(E|NoBudget)::{variant}\b", own), f"{path}: {variant} speaks of the command"
+            source = re.sub(r"#\[error\((.*?)\)\]\s*(\w+)", "", source, flags=re.S)
+            for text in re.findall(r'"((?:[^"\\]|\\.)*)"', source):
+                # A seal says in the file who wrote it.
+                if COMMAND.search(text) and not text.startswith("{}\\n# Written by"):
+                    found += 1
+                    assert any(clause in text for clause in clauses), f"{path}: {text!r} speaks of the command"
+    assert found > 15
 
 
 def run(*arguments):
