@@ -103,7 +103,7 @@ pub enum Error {
     },
     /// No such budget.
     #[error("{0}")]
-    NoBudget(String),
+    NoBudget(NoBudget),
     /// The budget of the table exists already.
     #[error("the ledger has a budget for table {table:?} already; a budget is set once")]
     BudgetExists {
@@ -124,6 +124,24 @@ pub enum Error {
         /// μ² in all.
         total: f64,
     },
+}
+
+/// Why a ledger has no budget to charge.
+#[derive(Debug, Error)]
+pub enum NoBudget {
+    /// None for the table that was named.
+    #[error(
+        "the ledger has no budget for table {0:?}; set one with `potluck ledger init --table {0} --epsilon E --delta D`"
+    )]
+    OfTable(String),
+    /// None at all.
+    #[error(
+        "the ledger has no budget yet; set one with `potluck ledger init --table NAME --epsilon E --delta D`"
+    )]
+    Any,
+    /// Several, of these tables, and none was named.
+    #[error("the ledger has budgets for {}; say with --budget which one this release is charged to", .0.join(", "))]
+    Several(Vec<String>),
 }
 
 impl Error {

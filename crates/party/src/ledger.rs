@@ -12,7 +12,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, params};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use crate::Error;
+use crate::{Error, NoBudget};
 
 /// "potl" in SQLite's application id.
 const APPLICATION_ID: i32 = 0x706f_746c;
@@ -393,18 +393,10 @@ impl Ledger {
         let known: Vec<String> = self.budgets()?.into_iter().map(|budget| budget.table).collect();
         match (name, known.as_slice()) {
             (Some(name), known) if known.iter().any(|table| table == name) => Ok(name.to_owned()),
-            (Some(name), _) => Err(Error::NoBudget(format!(
-                "the ledger has no budget for table {name:?}; set one with `potluck ledger init --table {name} --epsilon E --delta D`"
-            ))),
+            (Some(name), _) => Err(Error::NoBudget(NoBudget::OfTable(name.to_owned()))),
             (None, [only]) => Ok(only.clone()),
-            (None, []) => Err(Error::NoBudget(
-                "the ledger has no budget yet; set one with `potluck ledger init --table NAME --epsilon E --delta D`"
-                    .to_owned(),
-            )),
-            (None, several) => Err(Error::NoBudget(format!(
-                "the ledger has budgets for {}; say with --budget which one this release is charged to",
-                several.join(", ")
-            ))),
+            (None, []) => Err(Error::NoBudget(NoBudget::Any)),
+            (None, several) => Err(Error::NoBudget(NoBudget::Several(several.to_vec()))),
         }
     }
 
@@ -467,11 +459,8 @@ impl Ledger {
 
     /// Refuses a new release that the budget of a table does not allow; charges nothing.
     pub fn check_budget(&self, table: &str, mu: Mu) -> Result<(), Error> {
-        let budget = self.budget(table)?.ok_or_else(|| {
-            Error::NoBudget(format!(
-                "the ledger has no budget for table {table:?}; set one with `potluck ledger init --table {table} --epsilon E --delta D`"
-            ))
-        })?;
+        let unknown = || Error::NoBudget(NoBudget::OfTable(table.to_owned()));
+        let budget = self.budget(table)?.ok_or_else(unknown)?;
         let charge = mu.squared();
         if budget.left() < charge {
             return Err(Error::Overspend {

@@ -19,7 +19,7 @@ pub mod table;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-pub use error::Error;
+pub use error::{Error, NoBudget};
 pub use ledger::Ledger;
 pub use release::{Job, Observer, Published, Step, release};
 pub use table::Table;

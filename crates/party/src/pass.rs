@@ -60,45 +60,7 @@ impl<'a> Input<'a> {
         tmp: &Path,
     ) -> Result<Self, Error> {
         let party = study.own_party(party)?;
-        let mut columns: Vec<String> =
-            party.columns().iter().map(|column| column.name().to_owned()).collect();
-        if study.definition().id_kind() != IdKind::Row {
-            if columns.iter().any(|column| column == id_column) {
-                return Err(Error::Column {
-                    table: table.name().to_owned(),
-                    column: id_column.to_owned(),
-                    problem: "is both the id and a column of the study; name another id column with --id"
-                        .to_owned(),
-                });
-            }
-            columns.push(id_column.to_owned());
-        }
-        let found = table.column_names()?;
-        for column in &columns {
-            if !found.contains(column) {
-                // The table's own names are not shown: without a header line they would be values.
-                let remedy = if column == id_column {
-                    "is missing; name the column that holds the ids with --id"
-                } else {
-                    "is missing; the study expects it: check the spelling and the header line"
-                };
-                return Err(Error::Column {
-                    table: table.name().to_owned(),
-                    column: column.clone(),
-                    problem: remedy.to_owned(),
-                });
-            }
-        }
-        if let (ExtraColumns::Refuse, Some(column)) =
-            (extra, found.iter().find(|column| !columns.contains(column)))
-        {
-            return Err(Error::Column {
-                table: table.name().to_owned(),
-                column: column.clone(),
-                problem: "is not in the study; remove it, or pass --ignore-extra to leave such columns alone"
-                    .to_owned(),
-            });
-        }
+        let columns = check_names(study, party, table.name(), id_column, extra, &table.column_names()?)?;
         let (stamp, searched) = (table.stamp()?, AtomicBool::new(false));
         Ok(Self { study, party, table, id_column, columns, threads, tmp: tmp.to_owned(), stamp, searched })
     }
@@ -255,6 +217,53 @@ impl<'a> Input<'a> {
         }
         if done == rows { self.check_unchanged() } else { Err(self.wrong_rows("fewer")) }
     }
+}
+
+/// The columns to read, the party's and then the id column if there is one, of a table with columns of these names;
+/// refuses one that has not what the study expects.
+pub(crate) fn check_names(
+    study: &Study,
+    party: &Party,
+    table: &str,
+    id_column: &str,
+    extra: ExtraColumns,
+    found: &[String],
+) -> Result<Vec<String>, Error> {
+    let refuse = |column: &str, problem: &str| Error::Column {
+        table: table.to_owned(),
+        column: column.to_owned(),
+        problem: problem.to_owned(),
+    };
+    let mut columns: Vec<String> = party.columns().iter().map(|column| column.name().to_owned()).collect();
+    if study.definition().id_kind() != IdKind::Row {
+        if columns.iter().any(|column| column == id_column) {
+            return Err(refuse(
+                id_column,
+                "is both the id and a column of the study; name another id column with --id",
+            ));
+        }
+        columns.push(id_column.to_owned());
+    }
+    for column in &columns {
+        if !found.contains(column) {
+            // The table's own names are not shown: without a header line they would be values.
+            let remedy = if column == id_column {
+                "is missing; name the column that holds the ids with --id"
+            } else {
+                "is missing; the study expects it: check the spelling and the header line"
+            };
+            return Err(refuse(column, remedy));
+        }
+    }
+    if let (ExtraColumns::Refuse, Some(column)) =
+        (extra, found.iter().find(|column| !columns.contains(column)))
+    {
+        return Err(refuse(
+            column,
+            "is not in the study; remove it, or pass --ignore-extra to leave such columns alone",
+        ));
+    }
+    Ok(columns)
 }
 
 /// Whether the table may have columns that the study does not name.

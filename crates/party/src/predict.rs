@@ -7,8 +7,9 @@ use potluck_release::Model;
 use potluck_release::model::Term;
 use potluck_release::study::Unknown;
 
+use crate::release::progress;
 use crate::table::convert::{Input, input};
-use crate::{Error, Table};
+use crate::{Error, Observer, Table};
 
 /// What can go wrong while predicting.
 #[derive(Debug, thiserror::Error)]
@@ -32,7 +33,7 @@ pub fn predict(
     let label = model.label.name();
     let header: Vec<&str> = id_column.into_iter().chain([label.as_str()]).collect();
     writer.write_record(&header).map_err(output)?;
-    for_each_batch(model, table, id_column, |ids, predictions| {
+    for_each_batch(model, table, id_column, &(), |ids, predictions| {
         for (row, prediction) in predictions.iter().enumerate() {
             let prediction = prediction.to_string();
             match ids {
@@ -48,13 +49,36 @@ pub fn predict(
 }
 
 /// One prediction a row.
-pub fn predictions(model: &Model, table: &Table) -> Result<Vec<f64>, Error> {
+pub fn predictions(model: &Model, table: &Table, observer: &dyn Observer) -> Result<Vec<f64>, Error> {
     let mut all = Vec::new();
-    for_each_batch(model, table, None, |_, predictions| {
+    for_each_batch(model, table, None, observer, |_, predictions| {
         all.extend_from_slice(predictions);
         Ok::<(), Error>(())
     })?;
     Ok(all)
+}
+
+/// The label of each row, NaN where it is missing: a number, or 1 where it is the level and 0 where it is another.
+pub fn labels(model: &Model, table: &Table, observer: &dyn Observer) -> Result<Vec<f64>, Error> {
+    let column = model.label.column();
+    let progress = progress(observer);
+    let (text, batches) = table.batches(&[column.to_owned()])?;
+    let mut labels = Vec::new();
+    for batch in batches {
+        let batch = batch?;
+        let numeric = matches!(model.label, Term::Numeric { .. });
+        let first = labels.len() as u64;
+        let input = input(table.name(), column, first, batch.column(0), text, numeric)?;
+        check_levels([&model.label], table, column, first, &input)?;
+        match (&input, &model.label) {
+            (Input::Numbers(numbers), _) => labels.extend_from_slice(numbers),
+            (Input::Texts(texts), label) => {
+                labels.extend(texts.iter().map(|text| has_level(label, text).unwrap_or(f64::NAN)));
+            }
+        }
+        progress(labels.len() as u64)?;
+    }
+    Ok(labels)
 }
 
 /// The columns that a model needs to predict.
@@ -74,6 +98,7 @@ fn for_each_batch<E: From<Error>>(
     model: &Model,
     table: &Table,
     id_column: Option<&str>,
+    observer: &dyn Observer,
     mut take: impl FnMut(Option<&StringArray>, &[f64]) -> Result<(), E>,
 ) -> Result<(), E> {
     let columns = needed_columns(model);
@@ -94,7 +119,8 @@ fn for_each_batch<E: From<Error>>(
         let mut inputs = Vec::with_capacity(columns.len());
         for ((column, array), &numeric) in columns.iter().zip(batch.columns()).zip(&numeric) {
             let input = input(table.name(), column, first, array, text, numeric)?;
-            check_levels(model, table, column, first, &input)?;
+            let terms = model.coefficients.iter().map(|coefficient| &coefficient.term);
+            check_levels(terms, table, column, first, &input)?;
             inputs.push(input);
         }
         let ids = match (id_column, batch.columns().last()) {
@@ -107,23 +133,25 @@ fn for_each_batch<E: From<Error>>(
         let prediction = |row: usize| {
             model.predict(|term: &Term| {
                 let at = columns.iter().position(|column| column == term.column())?;
-                match (&inputs[at], term) {
-                    (Input::Numbers(numbers), _) => Some(numbers[row]),
-                    (Input::Texts(texts), Term::Level { level, levels, .. }) => {
-                        let text = texts.is_valid(row).then(|| texts.value(row))?;
-                        let known = levels.iter().any(|level| level == text);
-                        (known || !is_missing(text))
-                            .then(|| f64::from(level == if known { text } else { "other" }))
-                    }
-                    (Input::Texts(_), Term::Numeric { .. }) => None,
+                match &inputs[at] {
+                    Input::Numbers(numbers) => Some(numbers[row]),
+                    Input::Texts(texts) => has_level(term, texts.is_valid(row).then(|| texts.value(row))),
                 }
             })
         };
         let predictions: Vec<f64> = (0..batch.num_rows()).map(prediction).collect();
         take(ids.as_ref(), &predictions)?;
         first += batch.num_rows() as u64;
+        progress(observer)(first)?;
     }
     Ok(())
+}
+
+/// 1 if the text is the level of the term, 0 if it is another; nothing if it is missing, or the term has no levels.
+fn has_level(term: &Term, text: Option<&str>) -> Option<f64> {
+    let (Term::Level { level, levels, .. }, Some(text)) = (term, text) else { return None };
+    let known = levels.iter().any(|level| level == text);
+    (known || !is_missing(text)).then(|| f64::from(level == if known { text } else { "other" }))
 }
 
 /// Text that stands for a missing value.
@@ -132,9 +160,15 @@ fn is_missing(text: &str) -> bool {
 }
 
 /// Refuses values that are no level, unless the study counts them as `other`.
-fn check_levels(model: &Model, table: &Table, column: &str, first: u64, input: &Input) -> Result<(), Error> {
+fn check_levels<'a>(
+    terms: impl IntoIterator<Item = &'a Term>,
+    table: &Table,
+    column: &str,
+    first: u64,
+    input: &Input,
+) -> Result<(), Error> {
     let Input::Texts(texts) = input else { return Ok(()) };
-    let of_column = model.coefficients.iter().find_map(|coefficient| match &coefficient.term {
+    let of_column = terms.into_iter().find_map(|term| match term {
         Term::Level { column: own, levels, unknown: Unknown::Error, .. } if own == column => Some(levels),
         _ => None,
     });

@@ -18,7 +18,7 @@ pub use crate::pass::ExtraColumns;
 use crate::ledger::{CHUNK, Purpose, Session, State, StoredStage};
 use crate::pass::Input;
 use crate::stage::{RowNoise, Sums, keeps_rows};
-use crate::{Error, Ledger, Table, entropy};
+use crate::{Error, Ledger, Table, entropy, pass};
 
 /// Everything a release needs to know.
 pub struct Job<'a> {
@@ -125,6 +125,18 @@ pub fn check_columns(job: &Job<'_>) -> Result<(), Error> {
     input(job).map(|_| ())
 }
 
+/// Checks that a table with columns of these names has those that the study expects, before the table itself is at hand.
+pub fn check_names(
+    study: &Study,
+    party: &str,
+    table: &str,
+    id_column: &str,
+    extra: ExtraColumns,
+    found: &[String],
+) -> Result<(), Error> {
+    pass::check_names(study, study.own_party(party)?, table, id_column, extra, found).map(|_| ())
+}
+
 /// Reads the whole table and checks everything that a release would check of it. Nothing is charged, and nothing is
 /// published.
 #[expect(clippy::too_many_arguments, reason = "they are independent choices of the caller")]
@@ -179,6 +191,29 @@ pub fn release_with<R: CryptoRng>(
             read_table(job, input, &standing.stage, observer)
         })?;
     }
+}
+
+/// Writes a release whose stages are all stored; it comes out the same again, and its table is not needed. Nothing if a
+/// stage is missing.
+#[expect(clippy::too_many_arguments, reason = "they are independent choices of the caller")]
+pub fn publish_stored(
+    study: &Study,
+    party: &str,
+    budget: &str,
+    ledger: &mut Ledger,
+    out: &Path,
+    existing: Existing,
+    signing_key: Option<&SigningKey>,
+    observer: &dyn Observer,
+) -> Result<Option<Published>, Error> {
+    let Some(session) = ledger.session(budget, study.id(), party)? else { return Ok(None) };
+    let standing = Standing::of(study, party, ledger, Some(&session))?;
+    if !standing.complete {
+        return Ok(None);
+    }
+    let target = Target { out, existing, signing_key };
+    let release = publish(study, party, &target, ledger, &session, &standing, observer)?;
+    Ok(Some(Published { release, repeated: true }))
 }
 
 /// Sets the charge of a release aside, or takes up the release that was begun.

@@ -12,9 +12,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use potluck_core::calibrated::PartyPlan;
 use potluck_core::encoding::{Q, Scaling};
 use potluck_core::stage::Stage;
-use potluck_party::release::release_with;
+use potluck_party::release::{publish_stored, release_with};
 use potluck_party::{Error, Observer, Step, Table};
 use potluck_release::Study;
+use potluck_release::files::Existing;
 use proptest::prelude::*;
 use rand_chacha::ChaCha20Rng;
 use rand_core::SeedableRng;
@@ -352,6 +353,28 @@ fn a_release_that_is_stopped_can_be_taken_up() {
         assert_eq!(published.release.content_hash, expected.content_hash());
         assert_eq!(ledger.budget("patients").unwrap().unwrap().spent, study.mu().squared());
     }
+}
+
+/// What every stage is stored of needs no table: it comes out the same; anything less is not published.
+#[test]
+fn a_release_comes_out_the_same_without_its_table_once_all_of_it_is_stored() {
+    let study = calibrated(1.0, 200);
+    let table = table(&people(200));
+    let seed = || Ok(ChaCha20Rng::seed_from_u64(5));
+    let folder = tempfile::tempdir().unwrap();
+    let mut ledger = new_ledger(folder.path());
+    let (out, again) = (folder.path().join("out.parquet"), folder.path().join("again.parquet"));
+    let job = job(&study, &table, &out, 2);
+    let stored = |ledger: &mut _| {
+        publish_stored(&study, PARTY, "patients", ledger, &again, Existing::Keep, None, &()).unwrap()
+    };
+    assert!(stored(&mut ledger).is_none(), "nothing is known of it");
+    let observer = StopIn { stage: 2, now: AtomicU32::new(0) };
+    release_with(&job, &mut ledger, &observer, seed).err().unwrap();
+    assert!(stored(&mut ledger).is_none() && !again.exists(), "stages are missing");
+    release_with(&job, &mut ledger, &(), seed).unwrap();
+    assert!(stored(&mut ledger).unwrap().repeated);
+    assert_eq!(std::fs::read(&out).unwrap(), std::fs::read(&again).unwrap());
 }
 
 /// Ids are searched for duplicates in the first pass, so a table that is another one later must not be read on.

@@ -1,15 +1,17 @@
 //! Public datasets.
 
-use std::path::PathBuf;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
 
 use arrow_array::{ArrayRef, Float64Array, StructArray};
 use arrow_schema::{DataType, Field, Fields, Schema};
+use numpy::PyArray1;
 use potluck_release::dataset::Completeness;
+use potluck_release::files::Existing;
 use potluck_release::statement::{self, Guarantee};
-use potluck_release::{Release, summary};
+use potluck_release::{Error as ReleaseError, Release, summary};
 use pyo3::prelude::*;
-use pyo3::types::PyCapsule;
+use pyo3::types::{PyBytes, PyCapsule, PyDict};
 use pyo3_arrow::ffi::{ArrayIterator, to_schema_pycapsule, to_stream_pycapsule};
 use serde_json::json;
 
@@ -24,11 +26,13 @@ use crate::study::{Study, existing};
 #[pyclass(frozen, module = "potluck")]
 pub(crate) struct PublicDataset {
     content: potluck_release::PublicDataset,
+    /// The same columns in Arrow's form, once somebody asks for them.
+    rows: OnceLock<StructArray>,
 }
 
 impl PublicDataset {
     pub(crate) fn verified(content: potluck_release::PublicDataset) -> Self {
-        Self { content }
+        Self { content, rows: OnceLock::new() }
     }
 
     pub(crate) fn content(&self) -> &potluck_release::PublicDataset {
@@ -39,6 +43,14 @@ impl PublicDataset {
         let names = self.content.columns().names().iter();
         names.map(|name| Field::new(name, DataType::Float64, false)).collect()
     }
+
+    fn rows(&self) -> &StructArray {
+        self.rows.get_or_init(|| {
+            let column = |values: &Vec<f64>| Arc::new(Float64Array::from(values.clone())) as ArrayRef;
+            let columns = self.content.columns().values().iter().map(column).collect();
+            StructArray::new(self.fields(), columns, None)
+        })
+    }
 }
 
 #[pymethods]
@@ -46,7 +58,7 @@ impl PublicDataset {
     /// Reads a public dataset and verifies it and every release in it.
     #[staticmethod]
     fn load(py: Python<'_>, path: PathBuf) -> Result<Self, Error> {
-        Ok(Self { content: py.detach(|| potluck_release::PublicDataset::read(&path))? })
+        Ok(Self::verified(py.detach(|| potluck_release::PublicDataset::read(&path))?))
     }
 
     /// Writes the file: ordinary Parquet, which any reader opens.
@@ -97,14 +109,14 @@ impl PublicDataset {
     }
 
     /// What the releases promise to a person in the data, in words: each alone, then all together.
-    fn privacy_statement(&self) -> Result<String, Error> {
+    fn privacy_statement<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>, Error> {
         let study = self.content.study();
         let mut sentences = Vec::new();
         for (party, _) in self.content.parties() {
             sentences.extend(statement::of_party(study, party)?);
         }
         sentences.extend(statement::joint(study, self.content.parties().count()));
-        Ok(sentences.join("\n"))
+        Ok(py.import("potluck._text")?.call_method1("Text", (sentences.join("\n"),))?)
     }
 
     /// The guarantee of each release and of all together, in numbers.
@@ -120,8 +132,12 @@ impl PublicDataset {
     }
 
     /// A pandas.DataFrame of it.
-    fn to_pandas<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        Self::to_arrow(slf)?.call_method0("to_pandas")
+    fn to_pandas<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let columns = PyDict::new(py);
+        for (name, values) in self.content.columns().names().iter().zip(self.content.columns().values()) {
+            columns.set_item(name, PyArray1::from_slice(py, values))?;
+        }
+        py.import("pandas")?.call_method1("DataFrame", (columns,))
     }
 
     /// A polars.DataFrame of it.
@@ -139,13 +155,36 @@ impl PublicDataset {
         py: Python<'py>,
         requested_schema: Option<Bound<'py, PyCapsule>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
-        let fields = self.fields();
-        let column = |values: &Vec<f64>| Arc::new(Float64Array::from(values.clone())) as ArrayRef;
-        let columns: Vec<ArrayRef> = self.content.columns().values().iter().map(column).collect();
-        let rows: ArrayRef = Arc::new(StructArray::new(fields.clone(), columns, None));
-        let field = Arc::new(Field::new_struct("", fields, false));
+        let rows: ArrayRef = Arc::new(self.rows().clone());
+        let field = Arc::new(Field::new_struct("", self.fields(), false));
         let reader = Box::new(ArrayIterator::new(std::iter::once(Ok(rows)), field));
         Ok(to_stream_pycapsule(py, reader, requested_schema)?)
+    }
+
+    /// The bytes of its file, and what makes it of them again.
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> Result<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,)), Error> {
+        let py = slf.py();
+        let dataset = &slf.get().content;
+        let bytes = py.detach(|| {
+            in_folder(|path| {
+                dataset.write(path, Existing::Keep)?;
+                std::fs::read(path).map_err(|source| ReleaseError::Read { path: path.to_owned(), source })
+            })
+        })?;
+        Ok((py.get_type::<Self>().getattr("_of_bytes")?, (PyBytes::new(py, &bytes),)))
+    }
+
+    /// Reads the bytes of a file and verifies them, for pickle.
+    #[staticmethod]
+    fn _of_bytes(py: Python<'_>, bytes: Vec<u8>) -> Result<Self, Error> {
+        let content = py.detach(|| {
+            in_folder(|path| {
+                std::fs::write(path, bytes)
+                    .map_err(|source| ReleaseError::Write { path: path.to_owned(), source })?;
+                potluck_release::PublicDataset::read(path)
+            })
+        })?;
+        Ok(Self::verified(content))
     }
 
     fn __repr__(&self) -> String {
@@ -164,6 +203,13 @@ impl PublicDataset {
     }
 }
 
+/// Calls `call` with the path of a file that is not there yet, in a folder that does not stay.
+fn in_folder<T>(call: impl FnOnce(&Path) -> Result<T, ReleaseError>) -> Result<T, ReleaseError> {
+    let failed = |source| ReleaseError::Write { path: std::env::temp_dir(), source };
+    let folder = tempfile::tempdir().map_err(failed)?;
+    call(&folder.path().join("public.parquet"))
+}
+
 /// Lays the releases of a study side by side: paths, or what release() returned. With `partial`, parties may be missing.
 #[pyfunction]
 #[pyo3(signature = (study, releases, *, partial=false))]
@@ -179,5 +225,5 @@ pub(crate) fn join(
         let releases = releases.iter().map(|path| Release::read(path)).collect::<Result<Vec<_>, _>>()?;
         potluck_release::PublicDataset::join(study, &releases, completeness)
     })?;
-    Ok(PublicDataset { content })
+    Ok(PublicDataset::verified(content))
 }

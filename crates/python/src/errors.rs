@@ -1,8 +1,12 @@
 //! From errors of the crates to exceptions of the package.
+//!
+//! Messages of the crates tell people what to do with the command; here they are put in words of this package. Only our
+//! own sentences are: what people named themselves, such as files, tables and columns, is passed on as it is.
 
+use potluck_party::NoBudget;
 use potluck_party::predict::PredictError;
 use potluck_release::Fault;
-use pyo3::exceptions::PyException;
+use pyo3::exceptions::{PyException, PyImportError};
 use pyo3::prelude::*;
 
 /// Documented where they are defined, in potluck/_errors.py.
@@ -12,7 +16,9 @@ mod exceptions {
     pyo3::import_exception!(potluck._errors, BudgetError);
     pyo3::import_exception!(potluck._errors, IntegrityError);
     pyo3::import_exception!(potluck._errors, RemoteError);
+    pyo3::import_exception!(potluck._errors, StaleDatasetWarning);
 }
+pub(crate) use exceptions::StaleDatasetWarning;
 use exceptions::{BudgetError, InputError, IntegrityError, RemoteError, UsageError};
 
 /// What a call from Python may fail with.
@@ -27,6 +33,8 @@ pub(crate) enum Error {
     Usage(String),
     /// The input is not usable.
     Input(String),
+    /// Something was changed or cut short.
+    Integrity(String),
     /// Raised by Python itself.
     Python(PyErr),
 }
@@ -68,13 +76,13 @@ impl From<Error> for PyErr {
     fn from(error: Error) -> Self {
         let (fault, message) = match error {
             Error::Python(error) => return error,
-            Error::Release(error) => (error.fault(), error.to_string()),
-            Error::Client(error) => (error.fault(), error.to_string()),
-            Error::Party(error) => (error.fault(), error.to_string()),
+            Error::Release(error) => (error.fault(), of_release(&error)),
+            Error::Client(error) => (error.fault(), of_client(&error)),
+            Error::Party(error) => (error.fault(), of_party(&error)),
             Error::Usage(message) => (Fault::Usage, message),
             Error::Input(message) => (Fault::Input, message),
+            Error::Integrity(message) => (Fault::Integrity, message),
         };
-        let message = in_python(&message);
         match fault {
             Fault::Usage => UsageError::new_err(message),
             Fault::Input => InputError::new_err(message),
@@ -85,52 +93,128 @@ impl From<Error> for PyErr {
     }
 }
 
-/// What the command calls things that messages tell people to do, and what they are called here. Longer ones first.
-const REMEDIES: [(&str, &str); 19] = [
+fn of_release(error: &potluck_release::Error) -> String {
+    use potluck_release::Error as E;
+    match error {
+        E::Exists { path } => {
+            format!(
+                "{} exists already; choose another name, or replace it with overwrite=True",
+                path.display()
+            )
+        }
+        E::StudySyntax { detail } => format!(
+            "the study is not in the expected form: {}\nsee docs/FORMAT.md, or build it with Study.new(…)",
+            in_python(detail)
+        ),
+        E::Study { place, problem } => format!("study: {place}: {}", in_python(problem)),
+        E::NotSealed => {
+            "the study is not sealed; seal it with .seal(), save it, and give the sealed file to every party"
+                .to_owned()
+        }
+        E::BaseMissing { base } => {
+            format!("this study extends {base}; pass that study, sealed, with base=Study.load(…)")
+        }
+        E::Join(problem) => format!("cannot join: {}", in_python(problem)),
+        E::Key { path, detail } => format!("{} is not a usable key: {}", path.display(), in_python(detail)),
+        other => other.to_string(),
+    }
+}
+
+fn of_client(error: &potluck_client::Error) -> String {
+    use potluck_client::Error as E;
+    match error {
+        E::Release(error) => of_release(error),
+        E::PlainHttp { hub } => format!(
+            "{hub} is not encrypted, and what it says could be changed on its way; use its https:// address, or pass insecure_http=True if the network between is yours alone"
+        ),
+        E::Certificate { path, detail } => format!(
+            "{} holds no usable certificate: {detail}; ca_certificate takes the certificate, in PEM form, of the authority that signed the hub's",
+            path.display()
+        ),
+        E::Untrusted { hub, detail } => format!(
+            "{hub} shows a certificate that is not trusted: {detail}; if it is signed by an authority of your own, name that one's certificate with ca_certificate=…"
+        ),
+        other => other.to_string(),
+    }
+}
+
+fn of_party(error: &potluck_party::Error) -> String {
+    use potluck_party::Error as E;
+    match error {
+        E::Release(error) => of_release(error),
+        E::Table { table, problem } => format!("{table}: {}", in_python(problem)),
+        E::Column { table, column, problem } => format!("{table}, column {column:?}: {}", in_python(problem)),
+        E::Value { table, column, row, problem } => {
+            format!("{table}, column {column:?}, row {row}: {}", in_python(problem))
+        }
+        E::Interrupted { stage, source } => format!(
+            "stage {stage} could not be computed: {}\nThe charge stands, and the stages before it are stored: once this is mended, make the same call again; it goes on from there at no further charge",
+            of_party(source)
+        ),
+        E::Temporary(source) => {
+            format!("cannot use a temporary file: {source}; choose another folder with tmp_dir=…")
+        }
+        E::NoLedger { path } => format!(
+            "there is no ledger at {}; make one with potluck.Ledger(…).init(table, epsilon, delta)",
+            path.display()
+        ),
+        E::NoBudget(NoBudget::OfTable(table)) => format!(
+            "the ledger has no budget for table {table:?}; set one with potluck.Ledger(…).init(table, epsilon, delta)"
+        ),
+        E::NoBudget(NoBudget::Any) => {
+            "the ledger has no budget yet; set one with potluck.Ledger(…).init(table, epsilon, delta)"
+                .to_owned()
+        }
+        E::NoBudget(NoBudget::Several(tables)) => format!(
+            "the ledger has budgets for {}; say with budget=… which one this release is charged to",
+            tables.join(", ")
+        ),
+        other => other.to_string(),
+    }
+}
+
+/// Clauses of our own that name the command or its options, and what they are here. Each is long enough that nobody else
+/// writes it.
+const REMEDIES: [(&str, &str); 17] = [
+    ("name another id column with --id", "name another id column with id=…"),
+    ("name the column that holds the ids with --id", "name the column that holds the ids with id=…"),
+    ("name with --id a column of whole numbers", "name with id=… a column of whole numbers"),
     (
-        "make one with `potluck ledger init --ledger ",
-        "make one with potluck.Ledger(…).init(table, epsilon, delta) at ",
+        "or pass --ignore-extra to leave such columns alone",
+        "or pass ignore_extra=True to leave such columns alone",
     ),
-    (
-        "set one with `potluck ledger init --table ",
-        "set one with potluck.Ledger(…).init(table, epsilon, delta) for ",
-    ),
-    (" --table NAME --epsilon E --delta D`", ""),
-    ("NAME --epsilon E --delta D`", "it"),
-    (" --epsilon E --delta D`", ""),
-    (
-        "run `potluck study seal` and give the sealed file to every party",
-        "seal it with .seal(), save it, and give the sealed file to every party",
-    ),
-    ("or start from `potluck study new`", "or build it with Study.new(…)"),
-    ("`potluck key new`", "potluck.new_signing_key(path)"),
-    ("run the same command again", "make the same call again"),
-    ("run the command again", "make the call again"),
-    ("with --force", "with overwrite=True"),
-    ("with --partial", "with partial=True"),
-    ("pass --ignore-extra", "pass ignore_extra=True"),
-    ("with --tmp-dir", "with tmp_dir=…"),
-    ("pass --insecure-http", "pass insecure_http=True"),
-    ("with --ca-cert", "with ca_certificate=…"),
-    ("--ca-cert takes", "ca_certificate takes"),
+    ("or `-` to read standard input", "or a table in memory"),
+    ("then run the command again", "then make the call again"),
+    ("join what there is with --partial", "join what there is with partial=True"),
+    ("or leave --base out", "or leave base out"),
+    ("run `potluck study seal` to make one", "seal the study with .seal() to make one"),
+    ("make one with `potluck key new`", "make one with potluck.new_signing_key(path)"),
+    ("`potluck key new` writes one", "potluck.new_signing_key(path) writes one"),
     ("use `potluck release --data`", "use potluck.release"),
-    ("--table", "table=…"),
+    ("remove it and run `potluck sql` again", "remove it and make the call again"),
+    ("is not the result of a query of `potluck sql`", "is not the result of the query"),
+    ("run `potluck sql` and hand in what its query gives", "make the same call again"),
+    // Which columns these are was found from the table itself.
+    ("leave out --boolean for it", "the table was changed meanwhile: make the same call again"),
+    ("leave out --date for it", "make the same call again if the table was changed meanwhile"),
 ];
 
-/// The message in words of this package.
-fn in_python(message: &str) -> String {
-    let mut text = message.replace("with --id", "with id=…");
-    for (command, python) in REMEDIES {
-        text = text.replace(command, python);
-    }
-    text
+/// What is wrong and what to do, in words of this package.
+fn in_python(problem: &str) -> String {
+    REMEDIES.iter().fold(problem.to_owned(), |text, (command, python)| text.replace(command, python))
 }
 
 /// What other software raised while it handed over a table. Its message may quote a value, so only its type is passed
-/// on; an interrupt stays one.
+/// on, unless it says that a package is missing; an interrupt stays one.
 pub(crate) fn while_handing_over(py: Python<'_>, table: &str, error: PyErr) -> Error {
     if !error.is_instance_of::<PyException>(py) {
         return Error::Python(error);
+    }
+    if error.is_instance_of::<PyImportError>(py) {
+        let said = error.value(py);
+        return Error::Input(format!(
+            "{table} could not be handed over as an Arrow table, because a package is missing ({said}); for tables of pandas: pip install potluck[pandas]"
+        ));
     }
     let kind = error.get_type(py).name().map_or_else(|_| "an error".to_owned(), |name| name.to_string());
     Error::Input(format!(

@@ -1,15 +1,18 @@
 //! Hubs: what the public asks of them. Nothing is taken on a hub's word that can be checked.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use potluck_client::{HubAddress, Options, StudyAddress};
+use potluck_release::events::EventLog;
 use potluck_release::exchange::StudySummary;
 use potluck_release::files::Existing;
 use pyo3::prelude::*;
 
 use crate::dataset::PublicDataset;
-use crate::errors::Error;
+use crate::errors::{Error, StaleDatasetWarning};
 use crate::study::Study;
 use crate::{json, work};
 
@@ -43,7 +46,7 @@ impl Way {
         request: impl FnOnce(&potluck_client::Hub) -> Result<T, potluck_client::Error> + Send + 'static,
     ) -> Result<T, Error> {
         let way = self.clone();
-        Ok(work::run_apart(py, move || request(&way.hub()?))??)
+        Ok(work::run_apart(py, None, move |_| request(&way.hub()?))??)
     }
 }
 
@@ -120,7 +123,7 @@ impl Hub {
                 "{address} is at another hub; connect to that one, or give the study's id"
             )));
         }
-        Ok(HubStudy { way: self.way.clone(), address })
+        Ok(HubStudy { way: self.way.clone(), address, heads: Mutex::default() })
     }
 
     fn __repr__(&self) -> String {
@@ -133,6 +136,26 @@ impl Hub {
 pub(crate) struct HubStudy {
     way: Way,
     address: StudyAddress,
+    /// By study, the head of its event log when it was last verified.
+    heads: Mutex<BTreeMap<String, String>>,
+}
+
+impl HubStudy {
+    /// Keeps the heads of logs that verified. A log that does not go on from where it was seen last was rolled back.
+    fn keep_heads<'a>(&self, logs: impl IntoIterator<Item = &'a EventLog>) -> Result<(), Error> {
+        let mut heads = self.heads.lock().unwrap_or_else(PoisonError::into_inner);
+        for log in logs {
+            let id = log.study().id();
+            if let Some(head) = heads.get(id).filter(|head| !log.contains(head)) {
+                return Err(Error::Integrity(format!(
+                    "the event log of study {id} from {} does not go on from where it was seen before: the event {head} is not in it; do not use it, and ask whoever runs the hub",
+                    self.way.address
+                )));
+            }
+            heads.insert(id.to_owned(), log.head().to_owned());
+        }
+        Ok(())
+    }
 }
 
 #[pymethods]
@@ -167,20 +190,45 @@ impl HubStudy {
     fn events<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>, Error> {
         let id = self.address.id().to_owned();
         let log = self.way.ask(py, move |hub| hub.log(&id))?;
+        self.keep_heads([&log.log])?;
         Ok(json::to_python(py, &log.log.events())?)
     }
 
-    /// Its public dataset, verified: the study's seal, every release and its signature, and the event log.
-    fn dataset(&self, py: Python<'_>) -> Result<PublicDataset, Error> {
-        let id = self.address.id().to_owned();
-        let dataset = self.way.ask(py, move |hub| {
-            let failed = |source| potluck_client::Error::File { path: std::env::temp_dir(), source };
-            let folder = tempfile::tempdir().map_err(failed)?;
-            let out = folder.path().join("public.parquet");
-            let study = hub.contract(&id)?.study;
-            Ok(hub.verified_dataset(&study, &out, Existing::Keep, &mut |_, _| {})?.dataset)
-        })?;
-        Ok(PublicDataset::verified(dataset))
+    /// By study, this one and those that it extends: the hash of the last event of its log, as `events` or `dataset` last
+    /// verified it. Keep it: a log that does not hold it later was rolled back, which these two notice by themselves.
+    #[getter]
+    fn heads(&self) -> BTreeMap<String, String> {
+        self.heads.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Its public dataset, verified: the study's seal, every release and its signature, and the event log. Warns
+    /// (`StaleDatasetWarning`) if the log speaks of a later one.
+    #[pyo3(signature = (*, progress=None))]
+    fn dataset(&self, py: Python<'_>, progress: Option<&Bound<'_, PyAny>>) -> Result<PublicDataset, Error> {
+        let (way, id) = (self.way.clone(), self.address.id().to_owned());
+        let verified = work::reporting(py, progress, 0, "B", |report| {
+            work::run_apart(py, report, move |watch| {
+                let hub = way.hub()?;
+                let failed = |source| potluck_client::Error::File { path: std::env::temp_dir(), source };
+                let folder = tempfile::tempdir().map_err(failed)?;
+                let out = folder.path().join("public.parquet");
+                let study = hub.contract(&id)?.study;
+                let tell = &mut |done, total| watch.transferred(done, total);
+                hub.verified_dataset(&study, &out, Existing::Keep, tell)
+            })
+        })??;
+        self.keep_heads(verified.logs.iter().map(|log| &log.log))?;
+        if !verified.latest {
+            let message = format!(
+                "{} sent a public dataset of study {} that is not the latest: its event log, head {}, speaks of a later one; ask again, and if it stays so, ask whoever runs the hub",
+                self.way.address,
+                self.address.id(),
+                verified.logs[0].log.head()
+            );
+            let warning = py.get_type::<StaleDatasetWarning>();
+            py.import("warnings")?.call_method1("warn", (message, warning))?;
+        }
+        Ok(PublicDataset::verified(verified.dataset))
     }
 
     fn __repr__(&self) -> String {

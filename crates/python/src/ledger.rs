@@ -1,11 +1,13 @@
 //! Ledgers.
 
 use std::env;
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use potluck_core::accounting::{Delta, Epsilon};
 use potluck_party::ledger::default_path;
 use pyo3::prelude::*;
+use pyo3::types::PyType;
 
 use crate::errors::Error;
 use crate::json;
@@ -37,11 +39,11 @@ impl Ledger {
 
     /// Where the file is.
     #[getter]
-    fn path(&self) -> String {
-        self.path.to_string_lossy().into_owned()
+    fn path(&self) -> OsString {
+        self.path.clone().into_os_string()
     }
 
-    fn __fspath__(&self) -> String {
+    fn __fspath__(&self) -> OsString {
         self.path()
     }
 
@@ -67,7 +69,11 @@ impl Ledger {
         Ok(json::to_python(py, &shown)?)
     }
 
-    fn __repr__(&self) -> String {
-        format!("Ledger({:?})", self.path())
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        Ok(format!("Ledger({})", self.path().into_pyobject(py)?.repr()?))
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> (Bound<'py, PyType>, (OsString,)) {
+        (py.get_type::<Self>(), (self.path(),))
     }
 }

@@ -1,11 +1,12 @@
 //! Fitted regressions.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use numpy::{PyArray1, PyArray2};
 use potluck_core::learn::{Level, Ridge, two_sided_quantile, two_sided_tail};
-use potluck_party::predict::{needed_columns, predictions};
+use potluck_party::predict::{labels, needed_columns, predictions};
 use potluck_release::Error as ReleaseError;
+use potluck_release::files::{Audience, write_file};
 use potluck_release::fit::Regression;
 use potluck_release::model::{Coefficient, Estimate, Learner, RSquared};
 use pyo3::prelude::*;
@@ -46,6 +47,12 @@ impl Model {
         Ok(Self { content: potluck_release::Model::read(&path)? })
     }
 
+    /// Reads the text of a model file.
+    #[staticmethod]
+    fn parse(text: &str) -> Result<Self, Error> {
+        Ok(Self { content: potluck_release::Model::parse(text, Path::new("the text"))? })
+    }
+
     /// Writes the model file.
     #[pyo3(signature = (path, *, overwrite=false))]
     fn save(&self, path: PathBuf, overwrite: bool) -> Result<(), Error> {
@@ -63,17 +70,56 @@ impl Model {
     }
 
     /// One prediction a row of a table, in its order.
-    #[pyo3(signature = (data, *, tmp_dir=None))]
+    #[pyo3(signature = (data, *, tmp_dir=None, progress=None))]
     fn predict<'py>(
         &self,
         py: Python<'py>,
         data: &Bound<'py, PyAny>,
         tmp_dir: Option<PathBuf>,
+        progress: Option<&Bound<'py, PyAny>>,
     ) -> Result<Bound<'py, PyArray1<f64>>, Error> {
         let keep = needed_columns(&self.content);
         let table = table::open(data, Some(&keep), Keeping::Memory, &temporary_folder(tmp_dir))?;
-        let predicted = work::run(py, None, |_| predictions(&self.content, &table))?;
+        let rows = py.detach(|| table.rows())?.unwrap_or(0);
+        let predicted = work::reporting(py, progress, rows, " rows", |report| {
+            work::run(py, report, |observer| {
+                observer.stage("", 0);
+                predictions(&self.content, &table, observer)
+            })
+        })?;
         Ok(PyArray1::from_vec(py, predicted))
+    }
+
+    /// Predictions and labels of a table that has both, by row; a label that is missing is NaN, and one that is a level is
+    /// 1 where a row has it, else 0.
+    #[pyo3(signature = (data, *, tmp_dir=None, progress=None))]
+    #[expect(clippy::type_complexity, reason = "two arrays")]
+    fn predictions_and_labels<'py>(
+        &self,
+        py: Python<'py>,
+        data: &Bound<'py, PyAny>,
+        tmp_dir: Option<PathBuf>,
+        progress: Option<&Bound<'py, PyAny>>,
+    ) -> Result<(Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>), Error> {
+        let mut keep = needed_columns(&self.content);
+        keep.push(self.content.label.column().to_owned());
+        let table = table::open(data, Some(&keep), Keeping::Memory, &temporary_folder(tmp_dir))?;
+        let rows = py.detach(|| table.rows())?.unwrap_or(0);
+        let (predicted, labels) = work::reporting(py, progress, rows, " rows", |report| {
+            work::run(py, report, |observer| {
+                observer.stage("", 0);
+                let predicted = predictions(&self.content, &table, observer)?;
+                observer.stage("", 1);
+                Ok((predicted, labels(&self.content, &table, observer)?))
+            })
+        })?;
+        Ok((PyArray1::from_vec(py, predicted), PyArray1::from_vec(py, labels)))
+    }
+
+    /// The columns that a table needs for `predict`.
+    #[getter]
+    fn inputs(&self) -> Vec<String> {
+        needed_columns(&self.content)
     }
 
     /// What is predicted.
@@ -231,6 +277,24 @@ impl Model {
     /// The report as one HTML page that needs nothing else.
     fn report_html(&self, py: Python<'_>, dataset: &PublicDataset) -> String {
         py.detach(|| potluck_report::page(&self.content, dataset.content()))
+    }
+
+    /// Writes the report to a file.
+    #[pyo3(signature = (dataset, path, *, overwrite=false))]
+    fn save_report(
+        &self,
+        py: Python<'_>,
+        dataset: &PublicDataset,
+        path: PathBuf,
+        overwrite: bool,
+    ) -> Result<(), Error> {
+        let page = self.report_html(py, dataset);
+        Ok(py.detach(|| write_file(&path, page.as_bytes(), existing(overwrite), Audience::Public))?)
+    }
+
+    /// The text of its file, and what makes it of that again.
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, (String,))> {
+        Ok((py.get_type::<Self>().getattr("parse")?, (self.to_json(),)))
     }
 
     fn __repr__(&self) -> String {

@@ -1,30 +1,32 @@
 //! Releases and audits.
 
+use std::ffi::OsString;
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
 
 use potluck_party::ledger::Budget;
-use potluck_party::release::{ExtraColumns, check_columns};
+use potluck_party::release::{ExtraColumns, check_names, publish_stored};
 use potluck_party::{Job, Ledger, Observer, entropy};
-use potluck_release::files::refuse_same_file;
+use potluck_release::files::{check_writable, refuse_same_file};
 use potluck_release::plan::futility;
 use potluck_release::release::Written;
 use potluck_release::signing::SigningKey;
 use potluck_release::study::IdKind;
 use potluck_release::{Release, statement};
 use pyo3::prelude::*;
+use pyo3::types::PyTuple;
 
 use crate::errors::Error;
 use crate::ledger::chosen;
 use crate::study::{Study, existing};
-use crate::table::{self, Keeping};
+use crate::table::{self, Given, Keeping};
 use crate::work;
 
 /// What came of a release. It stands for its file wherever a path is asked for.
 #[pyclass(frozen, get_all, module = "potluck")]
 pub(crate) struct Published {
     /// The file.
-    path: String,
+    path: OsString,
     /// SHA-256 over its logical content.
     content_hash: String,
     /// Id of the study.
@@ -35,9 +37,9 @@ pub(crate) struct Published {
     signed_by: Option<String>,
     /// Whether its noise had been drawn before: then the table was not read, and this is the same release again.
     repeated: bool,
-    /// μ² that is left of the table's budget.
+    /// What is left of the table's budget after this release, as μ²: the sum of squares that charges add up to, not ε.
     budget_left: f64,
-    /// μ² of the table's budget.
+    /// The table's budget in all, as μ².
     budget_total: f64,
 }
 
@@ -51,7 +53,7 @@ impl Published {
         budget: Option<&Budget>,
     ) -> Self {
         Self {
-            path: path.to_string_lossy().into_owned(),
+            path: path.as_os_str().to_owned(),
             content_hash: written.content_hash.clone(),
             study_id: study.id().to_owned(),
             party: party.to_owned(),
@@ -65,13 +67,49 @@ impl Published {
 
 #[pymethods]
 impl Published {
-    fn __fspath__(&self) -> &str {
-        &self.path
+    fn __fspath__(&self) -> OsString {
+        self.path.clone()
     }
 
     fn __repr__(&self) -> String {
-        let share = 100.0 * self.budget_left / self.budget_total;
-        format!("<Published {}: release of {}, {share:.1}% of the budget left>", self.path, self.party)
+        let share = if self.budget_total > 0.0 { self.budget_left / self.budget_total } else { 0.0 };
+        format!(
+            "<Published {}: release of {}, {:.1}% of the budget left>",
+            self.path.display(),
+            self.party,
+            100.0 * share
+        )
+    }
+
+    /// Everything it knows, and what makes it of that again.
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        let known = (
+            &self.path,
+            &self.content_hash,
+            &self.study_id,
+            &self.party,
+            &self.signed_by,
+            self.repeated,
+            self.budget_left,
+            self.budget_total,
+        );
+        Ok((py.get_type::<Self>().getattr("_of")?, known.into_pyobject(py)?))
+    }
+
+    /// For pickle.
+    #[staticmethod]
+    #[expect(clippy::too_many_arguments, reason = "they are the fields")]
+    fn _of(
+        path: OsString,
+        content_hash: String,
+        study_id: String,
+        party: String,
+        signed_by: Option<String>,
+        repeated: bool,
+        budget_left: f64,
+        budget_total: f64,
+    ) -> Self {
+        Self { path, content_hash, study_id, party, signed_by, repeated, budget_left, budget_total }
     }
 }
 
@@ -107,7 +145,7 @@ pub(crate) fn needed_columns(
 
 /// Publishes a party's columns; see potluck.release.
 #[pyfunction]
-#[pyo3(signature = (study, party, data, *, id, ledger, table, out, signing_key, accept_low_accuracy, ignore_extra,
+#[pyo3(signature = (study, party, data, *, id, ledger, budget, out, signing_key, accept_low_accuracy, ignore_extra,
                     overwrite, spool, threads, tmp_dir, confirm, progress))]
 #[expect(clippy::too_many_arguments, reason = "they are independent choices of the caller")]
 #[expect(clippy::fn_params_excessive_bools, reason = "they are keyword arguments in Python")]
@@ -118,7 +156,7 @@ pub(crate) fn release(
     data: &Bound<'_, PyAny>,
     id: &str,
     ledger: Option<PathBuf>,
-    table: Option<&str>,
+    budget: Option<&str>,
     out: PathBuf,
     signing_key: Option<PathBuf>,
     accept_low_accuracy: bool,
@@ -132,37 +170,83 @@ pub(crate) fn release(
 ) -> Result<Published, Error> {
     let study = study.sealed_study()?;
     let keep = needed_columns(study, party, id, ignore_extra)?;
+    let given = Given::new(data)?;
     let ledger_path = chosen(ledger)?;
-    let data_path = table::path(data)?;
-    let inputs: Vec<&Path> = [data_path.as_ref(), Some(&ledger_path), signing_key.as_ref()]
-        .into_iter()
-        .flatten()
-        .map(PathBuf::as_path)
-        .collect();
+    let inputs: Vec<&Path> =
+        [given.path(), Some(ledger_path.as_path()), signing_key.as_deref()].into_iter().flatten().collect();
     refuse_same_file(&out, &inputs)?;
     let signing_key = signing_key.as_deref().map(SigningKey::load).transpose()?;
-    let mut ledger = py.detach(|| Ledger::open(&ledger_path))?;
-    let budget = ledger.choose_table(table)?;
+    let (extra, existing) = (extra_columns(ignore_extra), existing(overwrite));
     let tmp = temporary_folder(tmp_dir);
-    let keeping = if spool { Keeping::Disk(&tmp) } else { Keeping::Memory };
-    let raw = table::open(data, keep.as_deref(), keeping, &tmp)?;
+
+    // Everything that can be known before a row is read. The ledger, which others may need, is closed again while a person
+    // thinks and while a stream is handed over.
+    let first = py.detach(|| {
+        let mut ledger = Ledger::open(&ledger_path)?;
+        let budget = ledger.choose_table(budget)?;
+        let key = signing_key.as_ref();
+        if let Some(published) = publish_stored(study, party, &budget, &mut ledger, &out, existing, key, &())?
+        {
+            let left = ledger.budget(&budget)?;
+            return Ok(First::Repeated(Published::new(
+                &out,
+                study,
+                party,
+                &published.release,
+                published.repeated,
+                left.as_ref(),
+            )));
+        }
+        if ledger.session(&budget, study.id(), party)?.is_some() {
+            return Ok(First::Begun { budget });
+        }
+        check_writable(&out, existing)?;
+        ledger.check_budget(&budget, study.mu())?;
+        let question = question(study, party, &budget, &ledger)?;
+        Ok::<_, Error>(First::New { budget, question })
+    })?;
+    let (budget, question) = match first {
+        First::Repeated(published) => return Ok(published),
+        First::Begun { budget } => (budget, None),
+        First::New { budget, question } => {
+            refuse_futile(study, accept_low_accuracy)?;
+            (budget, Some(question))
+        }
+    };
+    let check = |table: &str, names: &[String]| check_names(study, party, table, id, extra, names);
+    let raw = match given {
+        Given::File(_) => {
+            let table = given.open(py, keep.as_deref(), Keeping::Memory, &tmp)?;
+            if let Some(question) = question {
+                check(table.name(), &table.column_names()?)?;
+                agree(py, question, confirm.as_ref())?;
+            }
+            table
+        }
+        Given::Object(..) => {
+            if let Some(question) = question {
+                if let Some((table, names)) = given.names(keep.as_deref()) {
+                    check(table, &names)?;
+                }
+                agree(py, question, confirm.as_ref())?;
+            }
+            given.open(py, keep.as_deref(), Keeping::spooled(spool, &tmp), &tmp)?
+        }
+    };
     let job = Job {
         study,
         party,
         table: &raw,
         id_column: id,
-        extra_columns: extra_columns(ignore_extra),
+        extra_columns: extra,
         budget: &budget,
         out: &out,
-        existing: existing(overwrite),
+        existing,
         signing_key: signing_key.as_ref(),
         threads: threads_to_use(threads),
-        tmp: tmp.clone(),
+        tmp,
     };
-    if ledger.session(&budget, study.id(), party)?.is_none() {
-        check_columns(&job)?;
-        agree_first(py, study, party, &budget, &ledger, accept_low_accuracy, confirm.as_ref())?;
-    }
+    let mut ledger = py.detach(|| Ledger::open(&ledger_path))?;
     let published = work::run(py, progress.as_ref(), |observer: &dyn Observer| {
         potluck_party::release(&job, &mut ledger, observer)
     })?;
@@ -170,21 +254,33 @@ pub(crate) fn release(
     Ok(Published::new(&out, study, party, &published.release, published.repeated, left.as_ref()))
 }
 
-/// Refuses what would be of no use, and asks before something that cannot be undone.
-pub(crate) fn agree_first(
-    py: Python<'_>,
+/// How a release stands in the ledger before its table is read.
+enum First {
+    /// All its stages are stored: it was written again.
+    Repeated(Published),
+    /// It was charged before, and some stages are missing.
+    Begun { budget: String },
+    /// It would be charged now.
+    New { budget: String, question: String },
+}
+
+/// Refuses a release that would be of no use, unless it is wanted all the same.
+pub(crate) fn refuse_futile(study: &potluck_release::Study, accept_low_accuracy: bool) -> Result<(), Error> {
+    match futility(study).filter(|_| !accept_low_accuracy) {
+        Some(futility) => {
+            Err(Error::Usage(format!("{futility} To publish all the same, pass accept_low_accuracy=True")))
+        }
+        None => Ok(()),
+    }
+}
+
+/// What a new release promises and costs, and whether that is meant.
+pub(crate) fn question(
     study: &potluck_release::Study,
     party: &str,
     budget: &str,
     ledger: &Ledger,
-    accept_low_accuracy: bool,
-    confirm: Option<&Py<PyAny>>,
-) -> Result<(), Error> {
-    if let Some(futility) = futility(study).filter(|_| !accept_low_accuracy) {
-        let message = format!("{futility} To publish all the same, pass accept_low_accuracy=True");
-        return Err(Error::Usage(message));
-    }
-    let Some(confirm) = confirm else { return Ok(()) };
+) -> Result<String, Error> {
     let charge = study.mu().squared().to_f64();
     let share = ledger.budget(budget)?.map_or(0.0, |budget| charge / budget.total.to_f64());
     let mut question = statement::of_release(study, party)?.join("\n");
@@ -192,15 +288,22 @@ pub(crate) fn agree_first(
         "\nPublish the columns of {party} and charge {:.1}% of the budget of table {budget:?}?",
         100.0 * share
     ));
+    Ok(question)
+}
+
+/// Asks, if anyone is to be asked. No ledger should be open: a person may take long.
+pub(crate) fn agree(py: Python<'_>, question: String, confirm: Option<&Py<PyAny>>) -> Result<(), Error> {
+    let Some(confirm) = confirm else { return Ok(()) };
     if confirm.call1(py, (question,))?.is_truthy(py)? {
         return Ok(());
     }
-    Err(Error::Usage("not agreed; nothing was read, charged or written".to_owned()))
+    Err(Error::Usage("not agreed; no row was read, and nothing was charged or written".to_owned()))
 }
 
 /// Computes the exact sums of one stage, for an audit inside the party; see potluck.sums.
 #[pyfunction]
-#[pyo3(signature = (study, party, data, *, state, id, release, stage, ignore_extra, overwrite, threads, tmp_dir))]
+#[pyo3(signature = (study, party, data, *, state, id, release, stage, ignore_extra, overwrite, spool, threads,
+                    tmp_dir, progress))]
 #[expect(clippy::too_many_arguments, reason = "they are independent choices of the caller")]
 pub(crate) fn sums(
     py: Python<'_>,
@@ -213,9 +316,11 @@ pub(crate) fn sums(
     stage: Option<usize>,
     ignore_extra: bool,
     overwrite: bool,
+    spool: bool,
     threads: Option<NonZero<usize>>,
     tmp_dir: Option<PathBuf>,
-) -> Result<String, Error> {
+    progress: Option<Py<PyAny>>,
+) -> Result<OsString, Error> {
     let study = study.sealed_study()?;
     let keep = needed_columns(study, party, id, ignore_extra)?;
     let tmp = temporary_folder(tmp_dir);
@@ -223,8 +328,9 @@ pub(crate) fn sums(
         Some(path) => py.detach(|| Release::read(path))?.sums_before(study, party, stage)?,
         None => Vec::new(),
     };
-    let table = table::open(data, keep.as_deref(), Keeping::Memory, &tmp)?;
-    let path = work::run(py, None, |observer| {
+    let table = table::open(data, keep.as_deref(), Keeping::spooled(spool, &tmp), &tmp)?;
+    let path = work::run(py, progress.as_ref(), |observer| {
+        observer.stage("", 0);
         potluck_party::sums::write_sums(
             study,
             party,
@@ -239,7 +345,7 @@ pub(crate) fn sums(
             observer,
         )
     })?;
-    Ok(path.to_string_lossy().into_owned())
+    Ok(path.into_os_string())
 }
 
 /// Makes an Ed25519 key to sign releases with: the private key at `path`, readable by its owner only, and the public

@@ -11,7 +11,7 @@ use pyo3_arrow::input::AnyRecordBatch;
 
 use crate::errors::{Error, while_handing_over};
 use crate::ledger::chosen;
-use crate::release::{Published, agree_first};
+use crate::release::{Published, agree, question, refuse_futile};
 use crate::study::{Study, existing};
 
 /// What the result of a query is called in messages.
@@ -88,12 +88,15 @@ impl StagedRelease {
     ) -> Result<bool, Error> {
         let ledger = py.detach(|| self.open())?;
         self.staged().check_out(&ledger, &self.out, self.existing)?;
+        // Also looks at the budget, before anybody is asked and an engine works on it.
+        let complete = self.staged().next_query(&ledger)?.is_none();
         if ledger.session(&self.budget, self.study.id(), &self.party)?.is_none() {
-            let confirm = confirm.as_ref();
-            agree_first(py, &self.study, &self.party, &self.budget, &ledger, accept_low_accuracy, confirm)?;
+            refuse_futile(&self.study, accept_low_accuracy)?;
+            let question = question(&self.study, &self.party, &self.budget, &ledger)?;
+            drop(ledger);
+            agree(py, question, confirm.as_ref())?;
         }
-        // Also looks at the budget, before an engine works on it.
-        Ok(self.staged().next_query(&ledger)?.is_none())
+        Ok(complete)
     }
 
     /// A query that gives no row, but the names of all columns.

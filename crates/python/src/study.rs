@@ -1,14 +1,15 @@
 //! Studies.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::num::NonZero;
 use std::path::PathBuf;
 
 use potluck_party::entropy;
 use potluck_release::files::{Audience, Existing, write_file};
 use potluck_release::study::{self, Definition, Domain};
-use potluck_release::{Draft, Error as ReleaseError, Plan};
+use potluck_release::{Draft, Error as ReleaseError, Extension, Plan};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyMapping};
+use pyo3::types::{PyDict, PyMapping, PyTuple};
 use serde_json::{Value, json};
 
 use crate::errors::Error;
@@ -45,14 +46,62 @@ impl Numeric {
         unit: Option<String>,
         description: Option<String>,
         missing: &str,
-    ) -> Self {
-        Self { name, lo, hi, unit, description, missing: missing.to_owned() }
+    ) -> Result<Self, Error> {
+        if !lo.is_finite() || !hi.is_finite() {
+            return Err(Error::Input(format!(
+                "the bounds of column {name:?} are {lo} and {hi}; give two finite numbers that are known in public"
+            )));
+        }
+        Ok(Self { name, lo, hi, unit, description, missing: missing.to_owned() })
     }
 
     fn __repr__(&self) -> String {
-        let unit = self.unit.as_ref().map_or(String::new(), |unit| format!(", unit={unit:?}"));
-        format!("Numeric({:?}, {}, {}{unit})", self.name, self.lo, self.hi)
+        let mut shown = format!("Numeric({:?}, {}, {}", self.name, self.lo, self.hi);
+        show_option(&mut shown, "unit", self.unit.as_deref());
+        show_option(&mut shown, "description", self.description.as_deref());
+        show_option(&mut shown, "missing", (self.missing != MISSING).then_some(&self.missing));
+        shown + ")"
     }
+
+    fn __hash__(&self) -> u64 {
+        let bits = |bound: f64| (bound + 0.0).to_bits();
+        hash((&self.name, bits(self.lo), bits(self.hi), &self.unit, &self.description, &self.missing))
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, ())> {
+        let options = PyDict::new(py);
+        options.set_item("unit", &self.unit)?;
+        options.set_item("description", &self.description)?;
+        options.set_item("missing", &self.missing)?;
+        remake(py, (py.get_type::<Self>(), &self.name, self.lo, self.hi), &options)
+    }
+}
+
+/// What happens to missing and unknown values unless something else is said.
+const MISSING: &str = "midpoint";
+const UNKNOWN: &str = "error";
+
+/// Adds a keyword argument to what is shown of a call, if it was given.
+fn show_option(shown: &mut String, name: &str, value: Option<&str>) {
+    if let Some(value) = value {
+        shown.push_str(&format!(", {name}={value:?}"));
+    }
+}
+
+fn hash(fields: impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    fields.hash(&mut hasher);
+    hasher.finish()
+}
+
+/// What pickle calls to make an object again: its class, with these arguments.
+fn remake<'py>(
+    py: Python<'py>,
+    class_and_arguments: impl IntoPyObject<'py, Target = PyTuple, Output = Bound<'py, PyTuple>, Error = PyErr>,
+    options: &Bound<'py, PyDict>,
+) -> PyResult<(Bound<'py, PyAny>, ())> {
+    let arguments = class_and_arguments.into_pyobject(py)?;
+    Ok((py.import("functools")?.getattr("partial")?.call(arguments, Some(options))?, ()))
 }
 
 /// A column that takes one of a few public levels.
@@ -86,7 +135,23 @@ impl Categorical {
     }
 
     fn __repr__(&self) -> String {
-        format!("Categorical({:?}, {:?})", self.name, self.levels)
+        let mut shown = format!("Categorical({:?}, {:?}", self.name, self.levels);
+        show_option(&mut shown, "unknown", (self.unknown != UNKNOWN).then_some(&self.unknown));
+        show_option(&mut shown, "description", self.description.as_deref());
+        show_option(&mut shown, "missing", (self.missing != MISSING).then_some(&self.missing));
+        shown + ")"
+    }
+
+    fn __hash__(&self) -> u64 {
+        hash((&self.name, &self.levels, &self.unknown, &self.description, &self.missing))
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, ())> {
+        let options = PyDict::new(py);
+        options.set_item("unknown", &self.unknown)?;
+        options.set_item("description", &self.description)?;
+        options.set_item("missing", &self.missing)?;
+        remake(py, (py.get_type::<Self>(), &self.name, &self.levels), &options)
     }
 }
 
@@ -144,6 +209,8 @@ pub(crate) struct Study {
 
 enum Content {
     Draft(Draft),
+    /// A draft that extends a sealed study.
+    Extension(Box<Extension>),
     /// A study and its text.
     Sealed(Box<potluck_release::Study>, String),
 }
@@ -161,6 +228,7 @@ impl Study {
     fn definition(&self) -> &Definition {
         match &self.content {
             Content::Draft(draft) => draft.definition(),
+            Content::Extension(extension) => extension.definition(),
             Content::Sealed(study, _) => study.definition(),
         }
     }
@@ -168,8 +236,8 @@ impl Study {
     /// The sealed study, or why there is none.
     pub(crate) fn sealed_study(&self) -> Result<&potluck_release::Study, Error> {
         match &self.content {
-            Content::Draft(_) => Err(ReleaseError::NotSealed.into()),
             Content::Sealed(study, _) => Ok(study),
+            Content::Draft(_) | Content::Extension(_) => Err(ReleaseError::NotSealed.into()),
         }
     }
 
@@ -177,6 +245,7 @@ impl Study {
     fn numbers(&self) -> Result<(potluck_release::Study, bool), Error> {
         Ok(match &self.content {
             Content::Draft(draft) => (draft.preview()?, false),
+            Content::Extension(extension) => (extension.seal()?, false),
             Content::Sealed(study, _) => ((**study).clone(), true),
         })
     }
@@ -184,27 +253,41 @@ impl Study {
 
 #[pymethods]
 impl Study {
-    /// Reads and checks a study file, sealed or not.
+    /// Reads and checks a study file, sealed or not. One that is not sealed and extends another needs that one, sealed, as
+    /// `base`.
     #[staticmethod]
-    fn load(path: PathBuf) -> Result<Self, Error> {
-        Self::parse(study::read_text(&path)?)
+    #[pyo3(signature = (path, *, base=None))]
+    fn load(path: PathBuf, base: Option<&Self>) -> Result<Self, Error> {
+        Self::parse(study::read_text(&path)?, base)
     }
 
-    /// Checks the text of a study, sealed or not.
+    /// Checks the text of a study, sealed or not. One that is not sealed and extends another needs that one, sealed, as
+    /// `base`.
     #[staticmethod]
-    fn parse(text: String) -> Result<Self, Error> {
-        let content = match potluck_release::Study::parse(&text) {
-            Ok(study) => Content::Sealed(Box::new(study), text),
-            Err(ReleaseError::NotSealed) => Content::Draft(Draft::parse(&text)?),
-            Err(error) => return Err(error.into()),
+    #[pyo3(signature = (text, *, base=None))]
+    fn parse(text: String, base: Option<&Self>) -> Result<Self, Error> {
+        let content = match (potluck_release::Study::parse(&text), base) {
+            (Ok(study), None) => Content::Sealed(Box::new(study), text),
+            (Ok(_), Some(_)) => {
+                return Err(Error::Usage(
+                    "the study is sealed and holds what it needs of the study it extends; leave base out"
+                        .to_owned(),
+                ));
+            }
+            (Err(ReleaseError::NotSealed), None) => Content::Draft(Draft::parse(&text)?),
+            (Err(ReleaseError::NotSealed), Some(base)) => {
+                Content::Extension(Box::new(Extension::parse(&text, base.sealed_study()?)?))
+            }
+            (Err(error), _) => return Err(error.into()),
         };
         Ok(Self { content })
     }
 
-    /// Builds and checks a study. `parties` maps each party's name to its columns, `clip_norm` to a smaller row norm.
+    /// Builds and checks a study. `parties` maps each party's name to its columns, `clip_norm` to a smaller row norm. With
+    /// `base`, a sealed study, the parties are added to that one, and everything else must be as it is there.
     #[staticmethod]
     #[pyo3(signature = (*, name, rows, epsilon, delta, parties, id="integer", method=None, mixing=None, k=None,
-                        preset=None, calibration=None, missing_tokens=None, clip_norm=None))]
+                        preset=None, calibration=None, missing_tokens=None, clip_norm=None, base=None))]
     #[expect(clippy::too_many_arguments, reason = "they are the keys of a study file")]
     fn new(
         name: &str,
@@ -220,7 +303,19 @@ impl Study {
         calibration: Option<&str>,
         missing_tokens: Option<Vec<String>>,
         clip_norm: Option<&Bound<'_, PyMapping>>,
+        base: Option<&Self>,
     ) -> Result<Self, Error> {
+        let base = base.map(Self::sealed_study).transpose()?;
+        if let Some(radii) = clip_norm {
+            for party in radii.keys()?.iter() {
+                if !parties.contains(&party)? {
+                    return Err(Error::Input(format!(
+                        "clip_norm names {}, which is no party of the study; check the spelling",
+                        party.repr()?
+                    )));
+                }
+            }
+        }
         let mut sections = Vec::new();
         for item in parties.items()?.iter() {
             let (party, columns): (String, Bound<'_, PyAny>) = item.extract()?;
@@ -238,19 +333,34 @@ impl Study {
             "format": potluck_release::FORMAT,
             "study": {
                 "name": name, "rows": rows, "id": id, "preset": preset, "method": method, "mixing": mixing, "k": k,
-                "missing_tokens": missing_tokens,
+                "missing_tokens": missing_tokens, "extends": base.map(potluck_release::Study::id),
             },
             "privacy": { "epsilon": epsilon, "delta": delta, "calibration": calibration },
             "party": sections,
         });
-        Ok(Self { content: Content::Draft(Draft::from_json(&document)?) })
+        let content = match base {
+            None => Content::Draft(Draft::from_json(&document)?),
+            Some(base) => Content::Extension(Box::new(Extension::from_json(&document, base)?)),
+        };
+        Ok(Self { content })
     }
 
-    /// The same study, sealed: a fresh mixing key from the operating system, and every number that follows.
+    /// The same study, sealed: a fresh mixing key from the operating system, or that of the study it extends, and every
+    /// number that follows.
     fn seal(&self, py: Python<'_>) -> Result<Self, Error> {
-        let Content::Draft(draft) = &self.content else { return Err(ReleaseError::AlreadySealed.into()) };
-        let study = py.detach(|| Ok::<_, Error>(draft.seal(entropy::new_mixing_key()?)?))?;
-        let text = draft.sealed_text(&study);
+        let (study, text) = py.detach(|| match &self.content {
+            Content::Draft(draft) => {
+                let study = draft.seal(entropy::new_mixing_key()?)?;
+                let text = draft.sealed_text(&study);
+                Ok((study, text))
+            }
+            Content::Extension(extension) => {
+                let study = extension.seal()?;
+                let text = extension.sealed_text(&study);
+                Ok((study, text))
+            }
+            Content::Sealed(..) => Err(Error::from(ReleaseError::AlreadySealed)),
+        })?;
         Ok(Self { content: Content::Sealed(Box::new(study), text) })
     }
 
@@ -265,13 +375,16 @@ impl Study {
     fn to_toml(&self) -> String {
         match &self.content {
             Content::Draft(draft) => draft.text().to_owned(),
+            Content::Extension(extension) => extension.text().to_owned(),
             Content::Sealed(_, text) => text.clone(),
         }
     }
 
-    /// Reads a party's whole table and checks everything that a release would check of it, without charging or
-    /// publishing anything. Raises an exception where it would be refused.
-    #[pyo3(signature = (party, data, *, id="id", ignore_extra=false, threads=None, tmp_dir=None))]
+    /// Reads a party's whole table and checks what a release would check of it: columns, types, levels, ids and the number
+    /// of rows. Raises an exception where the table would be refused. Nothing is charged or published; budget, expected
+    /// accuracy and output are not looked at.
+    #[pyo3(signature = (party, data, *, id="id", ignore_extra=false, spool=false, threads=None, tmp_dir=None,
+                        progress=None))]
     #[expect(clippy::too_many_arguments, reason = "they are independent choices of the caller")]
     fn validate(
         &self,
@@ -280,24 +393,29 @@ impl Study {
         data: &Bound<'_, PyAny>,
         id: &str,
         ignore_extra: bool,
+        spool: bool,
         threads: Option<NonZero<usize>>,
         tmp_dir: Option<PathBuf>,
+        progress: Option<&Bound<'_, PyAny>>,
     ) -> Result<(), Error> {
         let (study, _) = self.numbers()?;
         let tmp = temporary_folder(tmp_dir);
         let keep = needed_columns(&study, party, id, ignore_extra)?;
-        let table = table::open(data, keep.as_deref(), Keeping::Memory, &tmp)?;
-        work::run(py, None, |observer| {
-            potluck_party::release::validate(
-                &study,
-                party,
-                &table,
-                id,
-                extra_columns(ignore_extra),
-                threads_to_use(threads),
-                &tmp,
-                observer,
-            )
+        let table = table::open(data, keep.as_deref(), Keeping::spooled(spool, &tmp), &tmp)?;
+        work::reporting(py, progress, study.definition().rows(), " rows", |report| {
+            work::run(py, report, |observer| {
+                observer.stage("", 0);
+                potluck_party::release::validate(
+                    &study,
+                    party,
+                    &table,
+                    id,
+                    extra_columns(ignore_extra),
+                    threads_to_use(threads),
+                    &tmp,
+                    observer,
+                )
+            })
         })
     }
 
@@ -356,9 +474,21 @@ impl Study {
     #[getter]
     fn id(&self) -> Option<&str> {
         match &self.content {
-            Content::Draft(_) => None,
+            Content::Draft(_) | Content::Extension(_) => None,
             Content::Sealed(study, _) => Some(study.id()),
         }
+    }
+
+    /// The id of the study that it extends, if it does.
+    #[getter]
+    fn extends(&self) -> Option<&str> {
+        self.definition().extends()
+    }
+
+    /// How many passes over a table a release makes, once it is sealed; for progress.
+    #[getter]
+    fn _passes(&self) -> Option<usize> {
+        self.sealed_study().ok().map(|study| study.seal().shares().len())
     }
 
     /// Names of the parties.
@@ -383,8 +513,27 @@ impl Study {
         match (&self.content, &other.content) {
             (Content::Sealed(one, _), Content::Sealed(two, _)) => one.id() == two.id(),
             (Content::Draft(one), Content::Draft(two)) => one.definition() == two.definition(),
+            // The definition names the base by its id.
+            (Content::Extension(one), Content::Extension(two)) => one.definition() == two.definition(),
             _ => false,
         }
+    }
+
+    fn __hash__(&self) -> u64 {
+        hash((self.id(), self.name(), self.rows()))
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, (String,))> {
+        let parse = py.get_type::<Self>().getattr("parse")?;
+        let parse = match &self.content {
+            Content::Draft(_) | Content::Sealed(..) => parse,
+            Content::Extension(extension) => {
+                let options = PyDict::new(py);
+                options.set_item("base", Self::of_dataset(extension.base()))?;
+                py.import("functools")?.getattr("partial")?.call((parse,), Some(&options))?
+            }
+        };
+        Ok((parse, (self.to_toml(),)))
     }
 
     fn __repr__(&self) -> String {

@@ -1,6 +1,7 @@
 """What documents show works as printed; what the package says of its types is true."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -36,14 +37,65 @@ def test_examples_run_as_printed(document, folder):
     assert "Dep. Variable:" in done.stdout
 
 
+NOTEBOOK = ROOT / "docs/notebooks/blood_pressure.ipynb"
+
+
+def test_the_notebook_holds_what_it_shows():
+    notebook = nbformat.read(NOTEBOOK, as_version=4)
+    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    assert [cell.execution_count for cell in code] == list(range(1, len(code) + 1)), "it was run from top to bottom"
+    assert all(cell.outputs for cell in code)
+    text = NOTEBOOK.read_text(encoding="utf-8")
+    assert len(text) < 400_000
+    for path in ("/tmp/", "/root/", "/home/", "/Users/", "ipykernel"):
+        assert path not in text, "a path of somebody's machine"
+
+
 def test_the_notebook_runs(folder):
-    notebook = nbformat.read(ROOT / "docs/notebooks/blood_pressure.ipynb", as_version=4)
-    nbclient.NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(folder)}}).execute()
+    notebook = nbformat.read(NOTEBOOK, as_version=4)
+    client = nbclient.NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(folder)}})
+    client.execute()
+    assert not list(folder.iterdir()), "it works in a folder of its own"
+    check_outputs(notebook)
+    # Again in the same folder.
+    client.execute()
+    check_outputs(notebook)
+
+
+def check_outputs(notebook):
     outputs = [output for cell in notebook.cells if cell.cell_type == "code" for output in cell.outputs]
     data = [output.data for output in outputs if "data" in output]
     assert any("image/png" in one for one in data), "a plot"
     assert sum("potluck-card" in one.get("text/html", "") for one in data) >= 3, "a study, a dataset and a regression"
     assert not any(output.output_type == "error" for output in outputs)
+
+
+COMMAND = re.compile(r"(?<![-\w])--[a-z]|`potluck|`-`")
+"""What only the command has."""
+
+
+def test_no_message_tells_people_to_use_the_command():
+    """Every sentence of the crates that does so is put in words of this package (src/errors.rs)."""
+    own = (ROOT / "crates/python/src/errors.rs").read_text(encoding="utf-8")
+    clauses = re.findall(r'\(\s*"((?:[^"\\]|\\.)*)",\s*"', own.partition("const REMEDIES")[2].partition("];")[0])
+    assert len(clauses) > 10
+    found = 0
+    for crate in ("party", "release", "client"):
+        for path in sorted((ROOT / f"crates/{crate}/src").rglob("*.rs")):
+            source = path.read_text(encoding="utf-8").partition("#[cfg(test)]\nmod tests")[0]
+            source = "\n".join(line for line in source.splitlines() if not line.lstrip().startswith("//"))
+            # Variants of errors are formatted anew, one by one.
+            for text, variant in re.findall(r"#\[error\((.*?)\)\]\s*(\w+)", source, re.S):
+                if COMMAND.search(text):
+                    found += 1
+                    assert re.search(rf"(E|NoBudget)::{variant}\b", own), f"{path}: {variant} speaks of the command"
+            source = re.sub(r"#\[error\((.*?)\)\]\s*(\w+)", "", source, flags=re.S)
+            for text in re.findall(r'"((?:[^"\\]|\\.)*)"', source):
+                # A seal says in the file who wrote it.
+                if COMMAND.search(text) and not text.startswith("{}\\n# Written by"):
+                    found += 1
+                    assert any(clause in text for clause in clauses), f"{path}: {text!r} speaks of the command"
+    assert found > 15
 
 
 def run(*arguments):

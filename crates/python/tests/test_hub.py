@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 import urllib.request
+import warnings
 from pathlib import Path
 
 import pytest
@@ -53,8 +54,12 @@ def test_a_dataset_comes_from_a_hub_verified(world, folder):
     assert study.contract() == dataset.study and study.contract().to_toml() == world.demo.study()
     details = study.details()
     assert details["id"] == world.study and details["released"] == 3 and details["dataset"] is True
+    assert study.heads == {world.study: study.events()[-1]["hash"]}
     events = study.events()
     assert len(events) >= 1 + 3 + 3 + 1
+    told = []
+    study.dataset(progress=lambda *numbers: told.append(numbers))
+    assert told[-1][0] == 1 and told[-1][1] == told[-1][2] > 10_000
     assert not list(folder.iterdir()), "nothing is left behind"
     assert repr(study) == f"<HubStudy {world.url}/studies/{world.study}>" and study.url.endswith(world.study)
 
@@ -121,6 +126,65 @@ def test_a_hub_that_lies_is_found_out(world):
         with pytest.raises(potluck.IntegrityError):
             lying.study(world.study).dataset()
         server.shutdown()
+
+
+class Memory(http.server.BaseHTTPRequestHandler):
+    """A proxy that goes on giving what it once gave, where it is told to."""
+
+    origin, frozen, known = "", (), {}
+
+    def do_GET(self):
+        if not (self.path.endswith(self.frozen) and self.path in self.known):
+            with urllib.request.urlopen(self.origin + self.path) as answer:
+                self.known[self.path] = answer.read()
+        body = self.known[self.path]
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *arguments):
+        pass
+
+
+def test_a_hub_that_is_behind_or_goes_back_is_noticed(world, tmp_path_factory):
+    hub = Hub(tmp_path_factory.mktemp("late"))
+    try:
+        demo = world.demo
+        study, invitations = hub.create(demo.study(), early=True)
+        for party in PARTIES:
+            hub.accept(study, party, invitations[party], demo.key(party))
+        first, last = PARTIES[:2], PARTIES[2]
+        for party in first:
+            hub.upload(study, party, invitations[party], demo.release(party))
+        Memory.origin = hub.address
+        with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Memory) as server:
+            threading.Thread(target=server.serve_forever, daemon=True).start()
+            connection = potluck.connect(f"http://127.0.0.1:{server.server_address[1]}", retry_for=0)
+            seen = connection.study(study)
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                assert seen.dataset().parties == first
+            before = seen.heads
+            early = dict(Memory.known)
+            hub.upload(study, last, invitations[last], demo.release(last))
+            paths = sorted(early)
+            dataset, log = (next(path for path in paths if word in path) for word in ("dataset", "events"))
+            Memory.frozen = (dataset,)
+            with pytest.warns(potluck.StaleDatasetWarning, match="not the latest"):
+                assert seen.dataset().parties == first
+            assert seen.heads != before and before[study] in {event["hash"] for event in seen.events()}
+            # Now the log goes back too: alone it would verify, but not to somebody who has seen more.
+            Memory.known.update(early)
+            Memory.frozen = (dataset, log)
+            assert connection.study(study).dataset().parties == first
+            with pytest.raises(potluck.IntegrityError, match="does not go on from where it was seen"):
+                seen.dataset()
+            with pytest.raises(potluck.IntegrityError, match="does not go on"):
+                seen.events()
+            server.shutdown()
+    finally:
+        hub.stop()
 
 
 def test_other_threads_run_and_an_interrupt_ends_a_call_that_waits():

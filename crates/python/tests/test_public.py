@@ -1,6 +1,11 @@
 """Public datasets and regressions on them; the same as by the command."""
 
+import copy
 import json
+import pickle
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import duckdb
@@ -10,7 +15,7 @@ import polars
 import pyarrow
 import pyarrow.parquet
 import pytest
-from conftest import ROWS, command, people
+from conftest import command, people
 
 import potluck
 from potluck import LinearRegression, PublicDataset
@@ -55,6 +60,27 @@ def test_every_reader_sees_the_same_numbers(dataset):
     taken = duckdb.sql("SELECT sum(age) FROM dataset").fetchall()
     assert taken[0][0] == pytest.approx(expected["age"].to_numpy().sum())
     assert pyarrow.schema(dataset).names == dataset.columns
+
+
+def test_the_columns_are_handed_over_without_a_copy_each_time(dataset):
+    def addresses():
+        return [column.chunk(0).buffers()[1].address for column in pyarrow.table(dataset).columns]
+
+    first = pyarrow.table(dataset)
+    assert addresses() == [column.chunk(0).buffers()[1].address for column in first.columns]
+
+
+def test_pandas_needs_no_pyarrow(dataset):
+    dataset.save("public.parquet")
+    program = """
+import sys
+sys.modules["pyarrow"] = None
+import potluck
+frame = potluck.PublicDataset.load("public.parquet").to_pandas()
+print(len(frame), *frame.columns)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.stdout.split() == [str(len(dataset)), *dataset.columns], done.stderr
 
 
 def test_promises_are_said_in_words_and_numbers(dataset):
@@ -103,12 +129,17 @@ def test_attributes_follow_the_conventions_of_scikit_learn(dataset):
 
     regression = LinearRegression(level=0.9)
     assert regression.fit(dataset, "pressure") is regression
-    assert regression.feature_names_in_.tolist() == ["age", "smoker=yes"] and regression.n_features_in_ == 2
+    assert regression.coef_names_.tolist() == ["age", "smoker=yes"] and regression.dataset_ is dataset
+    assert regression.feature_names_in_.tolist() == ["age", "smoker"] and regression.n_features_in_ == 2
+    frame = pandas.DataFrame(people()[0])
+    assert (regression.predict(frame[regression.feature_names_in_]) == regression.predict(frame)).all()
     assert regression.coef_.shape == (2,) and isinstance(regression.intercept_, float)
     assert regression.conf_int().shape == (2, 2)
     assert (regression.conf_int()[:, 0] < regression.coef_).all()
-    numpy.testing.assert_allclose(regression.conf_int(0.9), regression.conf_int(), rtol=1e-9)
-    assert (regression.conf_int(0.99)[:, 1] > regression.conf_int()[:, 1]).all()
+    numpy.testing.assert_allclose(regression.conf_int(level=0.9), regression.conf_int(), rtol=1e-9)
+    assert (regression.conf_int(level=0.99)[:, 1] > regression.conf_int()[:, 1]).all()
+    with pytest.raises(TypeError):
+        regression.conf_int(0.05)  # By position it would be alpha in statsmodels.
     numpy.testing.assert_allclose(regression.bse_**2, numpy.diag(regression.model_.covariance)[1:])
     copy = clone(regression)
     assert copy.get_params() == {"learner": "posterior", "ridge": 1e-4, "level": 0.9} and not hasattr(copy, "coef_")
@@ -116,8 +147,96 @@ def test_attributes_follow_the_conventions_of_scikit_learn(dataset):
     assert repr(copy) == "LinearRegression(learner='ols', ridge=0.0001, level=0.9)"
     with pytest.raises(potluck.UsageError, match="no parameter"):
         copy.set_params(depth=3)
-    with pytest.raises(potluck.UsageError, match="not fitted"):
+    with pytest.raises(potluck.UsageError, match="not fitted") as raised:
         copy.predict("new.csv")
+    for kind in (potluck.NotFittedError, ValueError, AttributeError):
+        assert isinstance(raised.value, kind)
+
+
+def test_scikit_learn_sees_whether_it_is_fitted(dataset):
+    from sklearn.base import is_regressor
+    from sklearn.exceptions import NotFittedError
+    from sklearn.utils.validation import check_is_fitted
+
+    regression = LinearRegression()
+    with pytest.raises(NotFittedError):
+        check_is_fitted(regression)
+    check_is_fitted(regression.fit(dataset, "pressure"))
+    assert is_regressor(regression)
+
+
+def test_a_score_is_that_of_scikit_learn(dataset):
+    from sklearn.metrics import r2_score
+
+    north, south = people()
+    table = pandas.DataFrame(north).merge(pandas.DataFrame(south), on="id")
+    regression = LinearRegression().fit(dataset, "pressure")
+    expected = r2_score(table["pressure"], regression.predict(table))
+    assert regression.score(table) == pytest.approx(expected, rel=1e-12)
+    table.to_csv("table.csv", index=False)
+    assert regression.score("table.csv") == pytest.approx(expected, rel=1e-12)
+    gaps = table.assign(pressure=table["pressure"].where(table.index % 3 > 0))
+    kept = table[table.index % 3 > 0]
+    assert regression.score(gaps) == pytest.approx(r2_score(kept["pressure"], regression.predict(kept)), rel=1e-12)
+    for label in ("smoker", "smoker=yes"):
+        levels = LinearRegression().fit(dataset, label)
+        is_yes = (table["smoker"] == "yes").astype(float)
+        if levels.label_ == "smoker=no":
+            is_yes = 1 - is_yes
+        assert levels.score(table) == pytest.approx(r2_score(is_yes, levels.predict(table)), rel=1e-12)
+    with pytest.raises(potluck.InputError, match='column "pressure": is missing'):
+        regression.score(pandas.DataFrame(north))
+    with pytest.raises(potluck.InputError, match="no row of the table has a label"):
+        regression.score(table.assign(pressure=float("nan")))
+    with pytest.raises(potluck.InputError, match="model's levels"):
+        LinearRegression().fit(dataset, "smoker").score(table.assign(smoker="sometimes"))
+
+
+def test_what_is_public_can_be_pickled_and_copied(dataset):
+    import joblib
+
+    regression = LinearRegression(level=0.9).fit(dataset, "pressure")
+    table = pandas.DataFrame(people()[0])
+    joblib.dump(regression, "regression.joblib")
+    for again in (pickle.loads(pickle.dumps(regression)), copy.deepcopy(regression), joblib.load("regression.joblib")):
+        assert again.summary() == regression.summary() and again.get_params() == regression.get_params()
+        assert (again.predict(table) == regression.predict(table)).all()
+        assert again.report_html() == regression.report_html()
+        assert again.dataset_.content_hash == dataset.content_hash
+    stored = pickle.dumps(dataset)
+    with pytest.raises(potluck.Error):
+        pickle.loads(stored.replace(b"PAR1", b"PARX"))
+    published = potluck.Ledger("north.ledger"), potluck.release(
+        dataset.study, "north", "nothing.csv", ledger="north.ledger", out="again.parquet"
+    )
+    ledger, release = pickle.loads(pickle.dumps(published))
+    assert ledger.path == "north.ledger" and ledger.show() == published[0].show()
+    assert repr(release) == repr(published[1]) and release.content_hash == published[1].content_hash
+    assert potluck.join(dataset.study, [release, "south.release.parquet"]).content_hash == dataset.content_hash
+
+
+def test_predictions_report_progress_and_can_be_interrupted(dataset):
+    regression = LinearRegression().fit(dataset, "pressure")
+    rows = 4_000_000
+    table = pyarrow.table({"age": numpy.full(rows, 40.0), "smoker": pyarrow.array(["yes"] * rows)})
+    told = []
+
+    def stop(at, done, total):
+        told.append((at, done, total))
+        raise KeyboardInterrupt
+
+    begin = time.perf_counter()
+    regression.predict(table, progress=False)
+    whole = time.perf_counter() - begin
+    begin = time.perf_counter()
+    with pytest.raises(KeyboardInterrupt):
+        regression.predict(table, progress=stop)
+    assert len(told) == 1 and told[0][2] == rows and told[0][1] < rows
+    assert time.perf_counter() - begin < whole
+    Path("new.csv").write_text("age,smoker\n40,yes\n50,no\n", encoding="utf-8")
+    told.clear()
+    regression.predict("new.csv", progress=lambda *numbers: told.append(numbers))
+    assert told[-1] == (1, 2, 2)
 
 
 def test_a_regression_reads_like_one_of_statsmodels(dataset):
@@ -127,8 +246,40 @@ def test_a_regression_reads_like_one_of_statsmodels(dataset):
         assert words in text, words
     assert all(len(line) <= 78 for line in text.split("Notes:")[0].splitlines())
     assert "joint guarantee" in text
-    plain = LinearRegression(learner="ols").fit(dataset, "pressure").summary()
-    assert "Careful" in plain or "coefficients" in plain
+    plain = LinearRegression(learner="ols").fit(dataset, "pressure")
+    assert f"These are {plain.model_.estimand}." in plain.summary()
+    assert ("Careful" in plain.summary()) == (plain.model_.fault is not None)
+
+
+def test_a_summary_of_any_numbers_and_names_can_be_read(dataset):
+    """Columns do not run into each other, and no name is cut."""
+    model = json.loads(LinearRegression().fit(dataset, "pressure").to_json())
+    names = [f"a rather long name of a column that goes on and on, number {at}" for at in (1, 2)]
+    magnitudes = [1.234e-150, 9.876e250]
+    for coefficient, name, size in zip(model["coefficients"], names, magnitudes, strict=True):
+        next(iter(coefficient["term"].values()))["column"] = name
+        coefficient["value"] = {"estimate": -size, "standard_error": 1e-30 * size, "low": -2 * size, "high": -size / 2}
+    Path("odd.json").write_text(json.dumps(model), encoding="utf-8")
+    text = LinearRegression.load("odd.json").summary()
+    table = text.split("Notes:")[0].splitlines()
+    for name, size in zip(names, magnitudes, strict=True):
+        line = next(line for line in table if line.startswith(name))
+        cells = line.removeprefix(name).removeprefix("=yes").split()
+        assert len(cells) == 6 and len(line) < 150, line
+        assert [float(cells[0]), float(cells[4]), float(cells[5])] == pytest.approx([-size, -2 * size, -size / 2], rel=1e-3)
+    widths = {len(line) for line in table if line and set(line) <= {"=", "-"}}
+    assert len(widths) == 1 and max(map(len, table)) == widths.pop()
+
+
+def test_texts_are_shown_as_they_are_printed(dataset):
+    for text in (LinearRegression().fit(dataset, "pressure").summary(), dataset.privacy_statement()):
+        assert isinstance(text, str) and repr(text) == str(text) and "\n" in repr(text)
+        html = text._repr_html_()
+        assert html.startswith("<pre ") and html.endswith("</pre>")
+    from potluck._text import Text
+
+    assert Text("a<b & c")._repr_html_().endswith(">a&lt;b &amp; c</pre>")
+    assert pickle.loads(pickle.dumps(Text("a"))) == "a"
 
 
 def test_p_values_belong_to_the_intervals(dataset):
@@ -154,10 +305,13 @@ def test_wrong_regressions_are_explained(dataset):
 
 def test_reports_and_cards_stand_alone(dataset):
     regression = LinearRegression().fit(dataset, "pressure")
-    page = regression.report_html("report.html")
+    page = regression.report_html()
+    assert regression.report_html("report.html") is None
     assert Path("report.html").read_text(encoding="utf-8") == page and page.startswith("<!DOCTYPE html>")
-    with pytest.raises(FileExistsError):
+    with pytest.raises(potluck.InputError, match="exists already.*overwrite=True"):
         regression.report_html("report.html")
+    regression.report_html("report.html", overwrite=True)
+    assert not list(Path(".").glob(".*partial*"))
     for card in (regression._repr_html_(), dataset._repr_html_()):
         assert "potluck-card" in card and "<script" not in card and ":root" not in card
     assert "<svg" in regression._repr_html_() and "smoker=yes" in dataset._repr_html_()
@@ -189,4 +343,18 @@ def test_people_are_found_again(study):
     regression = LinearRegression(level=0.999).fit(potluck.join(many, releases), "pressure")
     low, high = regression.conf_int().T
     assert ((low < [0.5, 8.0]) & (high > [0.5, 8.0])).all(), regression.summary()
-    assert ROWS < rows
+    assert (high - low < [1.0, 16.0]).all(), "the intervals say something"
+
+
+def test_cards_of_data_escape_what_people_wrote():
+    evil = "<script>alert(1)</script>"
+    columns = [potluck.Numeric(evil, 0, 1, unit=evil), potluck.Numeric("b", 0, 1, description=evil)]
+    study = potluck.Study.new(name=evil, rows=1000, epsilon=2, delta=1e-6, parties={"p": columns}).seal()
+    potluck.Ledger("p.ledger").init("people", 2.0, 1e-6)
+    rng = numpy.random.default_rng(1)
+    table = pyarrow.table({"id": numpy.arange(1000), evil: rng.random(1000), "b": rng.random(1000)})
+    release = potluck.release(study, "p", table, ledger="p.ledger", accept_low_accuracy=True)
+    dataset = potluck.join(study, [release])
+    regression = LinearRegression().fit(dataset, "b")
+    for card in (dataset._repr_html_(), regression._repr_html_(), regression.summary()._repr_html_()):
+        assert "<script" not in card and "&lt;script&gt;" in card

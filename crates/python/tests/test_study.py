@@ -1,5 +1,8 @@
 """Studies: built, read, sealed, planned."""
 
+import copy
+import math
+import pickle
 from pathlib import Path
 
 import pytest
@@ -21,6 +24,68 @@ def test_a_study_built_in_code_is_the_one_that_is_read_back(folder):
     assert age == Numeric("age", 18, 90, unit="years")
     assert smoker == Categorical("smoker", ["no", "yes"], description="smokes daily")
     assert repr(age) == 'Numeric("age", 18, 90, unit="years")'
+    assert repr(smoker) == 'Categorical("smoker", ["no", "yes"], description="smokes daily")'
+
+
+def test_columns_show_all_that_was_said_of_them():
+    whole = Numeric("a", 0, 1, unit="m", description='"long"', missing="error")
+    assert repr(whole) == 'Numeric("a", 0, 1, unit="m", description="\\"long\\"", missing="error")'
+    level = Categorical("b", ["x", "other"], unknown="other", missing="error")
+    assert repr(level) == 'Categorical("b", ["x", "other"], unknown="other", missing="error")'
+    for column in (whole, level, Numeric("a", 0, 1), Categorical("b", ["x", "y"])):
+        assert eval(repr(column)) == column
+    for lo, hi in [(0, math.inf), (-math.inf, 0), (math.nan, 1)]:
+        with pytest.raises(potluck.InputError, match='bounds of column "a" .* finite'):
+            Numeric("a", lo, hi)
+
+
+def test_columns_and_studies_can_be_pickled_copied_and_hashed(study):
+    columns = [
+        Numeric("a", -0.0, 1, unit="m", description="long", missing="error"),
+        Categorical("b", ["x", "other"], unknown="other"),
+    ]
+    later = extension(study)
+    for one in [*columns, draft(), study, later]:
+        for again in (pickle.loads(pickle.dumps(one)), copy.deepcopy(one), copy.copy(one)):
+            assert again == one and hash(again) == hash(one)
+    assert hash(Numeric("a", 0.0, 1)) == hash(Numeric("a", -0.0, 1)) and Numeric("a", 0.0, 1) == Numeric("a", -0.0, 1)
+    assert len({draft(), draft(), study, Study.parse(study.to_toml()), later}) == 3
+    assert pickle.loads(pickle.dumps(later)).seal() == later.seal()
+
+
+def extension(base, **more):
+    given = {"name": "later", "rows": base.rows, "epsilon": base.epsilon, "delta": base.delta, **more}
+    return Study.new(**{"parties": {"east": [Numeric("steps", 0, 30_000)]}, **given}, base=base)
+
+
+def test_a_study_can_be_extended(study):
+    later = extension(study)
+    assert not later.sealed and later.extends == study.id and later.parties == ["north", "south", "east"]
+    later.save("later.toml")
+    study.save("study.toml")
+    assert Study.load("later.toml", base=study) == later == Study.parse(later.to_toml(), base=study)
+    assert later.plan() == command("plan", "later.toml", "--base", "study.toml", "--json")
+    assert "steps" in later._repr_html_()
+    command("study", "seal", "later.toml", "--base", "study.toml", "--out", "sealed.toml")
+    sealed = later.seal()
+    assert sealed.sealed and sealed == Study.load("sealed.toml") and sealed.extends == study.id
+    for call, kind, words in [
+        (lambda: Study.load("later.toml"), potluck.InputError, f"extends {study.id}; pass .* with base=Study.load"),
+        (lambda: Study.load("sealed.toml", base=study), potluck.UsageError, "leave base out"),
+        (lambda: Study.parse(draft().to_toml(), base=study), potluck.InputError, "or leave base out"),
+        (lambda: Study.load("later.toml", base=draft().seal()), potluck.InputError, "given as its base"),
+        (lambda: extension(draft()), potluck.InputError, "not sealed"),
+        (lambda: extension(study, rows=500), potluck.InputError, "set rows = 400"),
+    ]:
+        with pytest.raises(kind, match=words) as raised:
+            call()
+        assert "--" not in str(raised.value)
+
+
+def test_the_parties_of_a_study_that_is_extended_do_not_release_again(study, north, ledger, folder):
+    with pytest.raises(potluck.InputError, match="releases under the study that lists it"):
+        potluck.release(extension(study).seal(), "north", north, ledger=ledger)
+    assert_untouched(ledger, folder)
 
 
 def test_sealing_draws_a_key_and_keeps_what_people_wrote():
@@ -62,6 +127,8 @@ def test_mistakes_are_explained():
         given.setdefault("parties", {"north": [Numeric("a", 0, 1), Numeric("b", 0, 1)]})
         with pytest.raises(potluck.InputError, match=words):
             Study.new(**given)
+    with pytest.raises(potluck.InputError, match="clip_norm names 'nroth', which is no party"):
+        Study.new(name="x", rows=100, epsilon=1, delta=1e-6, parties={"north": [Numeric("a", 0, 1)]}, clip_norm={"nroth": 1.2})
     with pytest.raises(TypeError, match="Numeric or a Categorical"):
         Study.new(name="x", rows=10, epsilon=1, delta=1e-6, parties={"north": ["age"]})
     with pytest.raises(potluck.InputError, match="cannot read"):
@@ -98,3 +165,10 @@ def test_studies_show_themselves(study):
     assert study.id[:16] in html and "smokes daily" in html and "potluck-card" in html
     assert ":root" not in html, "a card leaves the page around it alone"
     assert "not sealed yet" in draft()._repr_html_()
+
+
+def test_cards_escape_what_people_wrote():
+    evil = "<script>alert(1)</script>"
+    columns = [Numeric(evil, 0, 1, unit=evil, description=evil), Categorical("b", [evil, "y"])]
+    card = Study.new(name=evil, rows=1000, epsilon=1, delta=1e-6, parties={"p": columns})._repr_html_()
+    assert "<script" not in card and card.count("&lt;script&gt;") >= 3

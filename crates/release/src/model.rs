@@ -256,10 +256,14 @@ impl Model {
 
     /// Reads a model file.
     pub fn read(path: &Path) -> Result<Self, Error> {
+        Self::parse(&fs::read_to_string(path).map_err(|error| Error::read(path, error))?, path)
+    }
+
+    /// Reads the text of a model file; `path` says in messages where it is from.
+    pub fn parse(text: &str, path: &Path) -> Result<Self, Error> {
         let not_ours = |detail: String| Error::NotOurs { path: path.to_owned(), expected: "model", detail };
-        let text = fs::read_to_string(path).map_err(|error| Error::read(path, error))?;
         let value: serde_json::Value =
-            serde_json::from_str(&text).map_err(|error| not_ours(format!("it is not JSON: {error}")))?;
+            serde_json::from_str(text).map_err(|error| not_ours(format!("it is not JSON: {error}")))?;
         if value["potluck"] != "model" {
             return Err(not_ours("it does not say that it is a model".to_owned()));
         }

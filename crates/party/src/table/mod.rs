@@ -248,8 +248,9 @@ impl Table {
         // Without a header line these would be values, so the message gives positions.
         let mut seen = HashSet::new();
         if let Some(twice) = names.iter().position(|name| !seen.insert(name.as_str())) {
+            let header = if matches!(self.content, Content::Held(_)) { "" } else { ", or add a header line" };
             return Err(self.problem(format!(
-                "column {} has the same name as an earlier one; rename or remove one, or add a header line",
+                "column {} has the same name as an earlier one; rename or remove one{header}",
                 twice + 1
             )));
         }
@@ -259,6 +260,11 @@ impl Table {
             return Err(self.problem("has one column only; columns must be separated by commas"));
         }
         Ok(names)
+    }
+
+    /// How many rows it says it has, if it does without being read.
+    pub fn rows(&self) -> Result<Option<u64>, Error> {
+        Ok(self.parts(&[])?.rows)
     }
 
     /// Positions of `columns` in the table.

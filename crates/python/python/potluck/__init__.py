@@ -7,7 +7,16 @@ Organisations that hold different columns about the same people agree on a `Stud
 """
 
 from potluck import spark, sql
-from potluck._errors import BudgetError, Error, InputError, IntegrityError, RemoteError, UsageError
+from potluck._errors import (
+    BudgetError,
+    Error,
+    InputError,
+    IntegrityError,
+    NotFittedError,
+    RemoteError,
+    StaleDatasetWarning,
+    UsageError,
+)
 from potluck._hub import connect
 from potluck._linear import LinearRegression
 from potluck._potluck import (
@@ -37,10 +46,12 @@ __all__ = [
     "Ledger",
     "LinearRegression",
     "Model",
+    "NotFittedError",
     "Numeric",
     "PublicDataset",
     "Published",
     "RemoteError",
+    "StaleDatasetWarning",
     "Study",
     "UsageError",
     "__version__",

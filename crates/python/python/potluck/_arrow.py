@@ -1,11 +1,13 @@
-"""What a table may be."""
+"""What a path and a table may be."""
 
 from __future__ import annotations
 
 import os
 from typing import Protocol, Union, runtime_checkable
 
-__all__ = ["ArrowArray", "ArrowStream", "Data"]
+__all__ = ["ArrowArray", "ArrowStream", "Data", "Path"]
+
+Path = Union[str, "os.PathLike[str]"]
 
 
 @runtime_checkable
@@ -22,5 +24,5 @@ class ArrowArray(Protocol):
     def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]: ...
 
 
-Data = Union[str, "os.PathLike[str]", ArrowStream, ArrowArray]
+Data = Union[Path, ArrowStream, ArrowArray]
 """The path of a file, or a table that speaks the Arrow PyCapsule interface."""

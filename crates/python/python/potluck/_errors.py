@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-__all__ = ["BudgetError", "Error", "InputError", "IntegrityError", "RemoteError", "UsageError"]
+__all__ = [
+    "BudgetError",
+    "Error",
+    "InputError",
+    "IntegrityError",
+    "NotFittedError",
+    "RemoteError",
+    "StaleDatasetWarning",
+    "UsageError",
+]
 
 
 class Error(Exception):
@@ -17,6 +26,10 @@ class UsageError(Error, ValueError):
     """What was asked for cannot be done as it was asked."""
 
     exit_code = 2
+
+
+class NotFittedError(UsageError, AttributeError):
+    """The regression is not fitted yet. A ValueError and an AttributeError, like the one of scikit-learn."""
 
 
 class InputError(Error, ValueError):
@@ -45,6 +58,20 @@ class RemoteError(Error):
     engine_error: Exception | None = None
 
 
-for _error in (Error, UsageError, InputError, BudgetError, IntegrityError, RemoteError):
+class StaleDatasetWarning(UserWarning):
+    """A hub sent a public dataset that verifies, but its event log speaks of a later one."""
+
+
+_all: tuple[type[Exception], ...] = (
+    Error,
+    UsageError,
+    NotFittedError,
+    InputError,
+    BudgetError,
+    IntegrityError,
+    RemoteError,
+    StaleDatasetWarning,
+)
+for _one in _all:
     # Where people find them.
-    _error.__module__ = "potluck"
+    _one.__module__ = "potluck"

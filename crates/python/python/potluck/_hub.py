@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
-from typing import Union
-
 from potluck import _potluck
+from potluck._arrow import Path
 from potluck._potluck import Hub
 
 __all__ = ["connect"]
@@ -14,7 +12,7 @@ __all__ = ["connect"]
 def connect(
     url: str,
     *,
-    ca_certificate: Union[str, "os.PathLike[str]", None] = None,
+    ca_certificate: Path | None = None,
     insecure_http: bool = False,
     retry_for: float = 60.0,
 ) -> Hub:

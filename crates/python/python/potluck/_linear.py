@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Union
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 import numpy.typing as npt
 
 from potluck import _potluck
-from potluck._arrow import Data
-from potluck._errors import UsageError
+from potluck._arrow import Data, Path
+from potluck._errors import InputError, NotFittedError, UsageError
 from potluck._potluck import Model, PublicDataset
+from potluck._progress import Progress
+from potluck._text import Text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = ["LinearRegression"]
 
-Path = Union[str, "os.PathLike[str]"]
-
 _WIDTH = 78
+"""Characters that a summary takes at least."""
 
 
 class LinearRegression:
@@ -41,13 +42,15 @@ class LinearRegression:
     Attributes
     ----------
     coef_
-        Estimates in original units, one a feature: to read effects from.
+        Estimates in original units, one for each of `coef_names_`: to read effects from.
+    coef_names_
+        What the coefficients belong to: ``column``, or ``column=level`` for a level.
     intercept_
         The label's value where every feature is 0.
     prediction_coef_, prediction_intercept_
         What `predict` uses: shrunk where the data resolve little.
     feature_names_in_
-        Names of the features; a level is ``column=level``.
+        The columns that a table needs for `predict`: ``regression.predict(table[regression.feature_names_in_])``.
     n_features_in_
         Their number.
     label_
@@ -58,6 +61,8 @@ class LinearRegression:
         Share of the label's variance that the features explain, or None where it cannot be estimated.
     model_
         All of it, as it stands in a model file.
+    dataset_
+        The public dataset that it was fitted on, for `report_html`; None after `load`.
     """
 
     def __init__(self, *, learner: str = "posterior", ridge: float = 1e-4, level: float = 0.95) -> None:
@@ -105,8 +110,9 @@ class LinearRegression:
         self.intercept_ = model.intercept
         self.prediction_coef_ = model.prediction_coefficients
         self.prediction_intercept_ = model.prediction_intercept
-        self.feature_names_in_ = np.array(model.features, dtype=object)
-        self.n_features_in_ = len(model.features)
+        self.coef_names_ = np.array(model.features, dtype=object)
+        self.feature_names_in_ = np.array(model.inputs, dtype=object)
+        self.n_features_in_ = len(model.inputs)
         self.bse_ = model.standard_errors[1:]
         self.r_squared_ = model.r_squared
         return self
@@ -122,8 +128,21 @@ class LinearRegression:
     def _fitted(self) -> Model:
         model: Model | None = getattr(self, "model_", None)
         if model is None:
-            raise UsageError("this regression is not fitted yet; call fit(dataset, label) first")
+            raise NotFittedError("this regression is not fitted yet; call fit(dataset, label) first")
         return model
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "model_")
+
+    def __sklearn_tags__(self) -> Any:
+        # Only scikit-learn asks for them, and it has no types.
+        sklearn: Any = import_module("sklearn.utils")
+        return sklearn.Tags(
+            estimator_type="regressor",
+            target_tags=sklearn.TargetTags(required=False),
+            regressor_tags=sklearn.RegressorTags(),
+            input_tags=sklearn.InputTags(two_d_array=False, categorical=True, string=True, allow_nan=True),
+        )
 
     def save(self, path: Path, *, overwrite: bool = False) -> None:
         """Writes the model file."""
@@ -133,28 +152,48 @@ class LinearRegression:
         """The text of the model file: what `potluck fit --json` prints."""
         return self._fitted().to_json()
 
-    def predict(self, data: Data) -> npt.NDArray[np.float64]:
-        """One prediction a row of a table with the columns of the features.
+    def predict(
+        self, data: Data, *, tmp_dir: Path | None = None, progress: Progress = None
+    ) -> npt.NDArray[np.float64]:
+        """One prediction a row of a table with the columns `feature_names_in_`.
 
         Inputs are clamped to what the release kept of their columns, missing ones count as its centre, and the result is
         clamped to what it kept of the label: the model knows nothing outside.
         """
-        return self._fitted().predict(data)
+        return self._fitted().predict(data, tmp_dir=tmp_dir, progress=progress)
 
-    def conf_int(self, level: float | None = None) -> npt.NDArray[np.float64]:
-        """Lower and upper end of the interval of each of `coef_`; at the fitted level unless another is given."""
+    def score(self, data: Data, *, tmp_dir: Path | None = None, progress: Progress = None) -> float:
+        """R² of the predictions for a table that has the label's column too: 1 at best, 0 for predicting the mean.
+
+        A label that is a level, or has two, counts as 1 where a row has the level and 0 where it has another. Rows whose
+        label is missing do not count.
+        """
+        predicted, labels = self._fitted().predictions_and_labels(data, tmp_dir=tmp_dir, progress=progress)
+        known = np.isfinite(labels)
+        if not known.any():
+            raise InputError(f"no row of the table has a label {self.label_!r} to compare with")
+        predicted, labels = predicted[known], labels[known]
+        left = float(np.square(labels - predicted).sum())
+        spread = float(np.square(labels - labels.mean()).sum())
+        if spread == 0.0:
+            # As scikit-learn does where all labels are the same.
+            return 1.0 if left == 0.0 else 0.0
+        return 1.0 - left / spread
+
+    def conf_int(self, *, level: float | None = None) -> npt.NDArray[np.float64]:
+        """Lower and upper end of the interval of each of `coef_`, such as ``level=0.95``; at the fitted level unless
+        another is given."""
         return self._fitted().intervals(level)[1:]
 
-    def summary(self) -> str:
+    def summary(self) -> Text:
         """The regression as text, in the manner of statsmodels."""
         model = self._fitted()
-        lines = ["Linear regression on a public dataset".center(_WIDTH).rstrip(), "=" * _WIDTH]
-        lines += _facts(model)
-        lines.append("=" * _WIDTH)
-        lines += _coefficients(model)
-        lines.append("=" * _WIDTH)
-        lines += _notes(model)
-        return "\n".join(lines)
+        coefficients = _coefficients(model)
+        width = max(_WIDTH, *map(len, coefficients))
+        rule = "=" * width
+        lines = ["Linear regression on a public dataset".center(width).rstrip(), rule, *_facts(model, width), rule]
+        lines += [coefficients[0], "-" * width, *coefficients[1:], rule, *_notes(model)]
+        return Text("\n".join(lines))
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draws the coefficients with their intervals, each for a rise by half of the feature's range that was kept.
@@ -165,7 +204,7 @@ class LinearRegression:
 
         model = self._fitted()
         if ax is None:
-            _, ax = plt.subplots(figsize=(7, 1.2 + 0.4 * self.n_features_in_), layout="constrained")
+            _, ax = plt.subplots(figsize=(7, 1.2 + 0.4 * len(self.coef_names_)), layout="constrained")
         for row, one in enumerate(model.to_dict()["coefficients"]):
             low, high = one["range"]
             rise = 1.0 if "level" in one["term"] else (high - low) / 2
@@ -175,23 +214,28 @@ class LinearRegression:
             ax.plot([value["low"] * rise, value["high"] * rise], [row, row], color=colour, linewidth=2)
             ax.plot(value["estimate"] * rise, row, "o", color=colour, fillstyle="full" if clear else "none")
         ax.axvline(0, color="#6f7a87", linewidth=1)
-        ax.set_yticks(range(self.n_features_in_), list(self.feature_names_in_))
+        ax.set_yticks(range(len(self.coef_names_)), list(self.coef_names_))
         ax.invert_yaxis()
         unit = f" ({model.label_unit})" if model.label_unit else ""
         ax.set_xlabel(f"change of {model.label}{unit} when a feature rises by half its range, or has the level")
         ax.set_title(f"{100 * model.level:g}% intervals")
         return ax
 
-    def report_html(self, path: Path | None = None, *, overwrite: bool = False) -> str:
-        """The report as one HTML page that needs nothing else; also written to `path`, if there is one."""
+    @overload
+    def report_html(self, path: None = None, *, overwrite: bool = False) -> str: ...
+
+    @overload
+    def report_html(self, path: Path, *, overwrite: bool = False) -> None: ...
+
+    def report_html(self, path: Path | None = None, *, overwrite: bool = False) -> str | None:
+        """The report as one HTML page that needs nothing else: its text, or a file at `path`."""
         model = self._fitted()
         if self.dataset_ is None:
             raise UsageError("a report needs the dataset; fit the regression instead of loading it")
-        page = model.report_html(self.dataset_)
-        if path is not None:
-            with open(path, "w" if overwrite else "x", encoding="utf-8") as file:
-                file.write(page)
-        return page
+        if path is None:
+            return model.report_html(self.dataset_)
+        model.save_report(self.dataset_, path, overwrite=overwrite)
+        return None
 
     def __repr__(self) -> str:
         parameters = ", ".join(f"{name}={value!r}" for name, value in self.get_params().items())
@@ -206,7 +250,7 @@ def _number(value: float) -> str:
     return f"{value:.4g}"
 
 
-def _facts(model: Model) -> list[str]:
+def _facts(model: Model, width: int) -> list[str]:
     r_squared = "not known" if model.r_squared is None else f"{model.r_squared:.3f}"
     if model.r_squared is not None and model.r_squared_interval is not None:
         # Noise may take it beyond what a share can be.
@@ -218,29 +262,35 @@ def _facts(model: Model) -> list[str]:
         ("Released rows:", str(model.released_rows)),
         ("Df:", str(model.degrees)),
     ]
-    half = _WIDTH // 2
+    half = max(width // 2, 19 + max(len(is_one) for _, is_one in left))
     return [
-        f"{one:<16}{is_one:>{half - 18}}  {two:<16}{is_two:>{half - 16}}"
+        f"{one:<16} {is_one:>{half - 19}}  {two:<16}{is_two:>{width - half - 16}}"
         for (one, is_one), (two, is_two) in zip(left, right, strict=True)
     ]
 
 
 def _coefficients(model: Model) -> list[str]:
+    """A table as lines, the header first; columns are as wide as what is in them."""
     tail = (1 - model.level) / 2
+    rows = [["", "coef", "std err", "t", "P>|t|", f"[{tail:.4g}", f"{1 - tail:.4g}]"]]
     names = ["const", *model.features]
-    width = min(max(map(len, names)), _WIDTH - 54)
-    header = ["coef", "std err", "t", "P>|t|", f"[{tail:.4g}", f"{1 - tail:.4g}]"]
-    lines = [" " * width + "".join(f"{title:>9}" for title in header), "-" * _WIDTH]
     estimates = [model.intercept, *model.coefficients]
-    rows = zip(names, estimates, model.standard_errors, model.p_values(), model.intervals(), strict=True)
-    for name, estimate, error, p_value, (low, high) in rows:
-        shown = name if len(name) <= width else name[: width - 1] + "…"
+    known = zip(names, estimates, model.standard_errors, model.p_values(), model.intervals(), strict=True)
+    for name, estimate, error, p_value, (low, high) in known:
         if name == "const" and not model.free_intercept:
-            lines.append(f"{shown:<{width}}{_number(estimate):>9}  follows from the public ranges")
+            rows.append([name, _number(estimate)])
             continue
-        cells = [_number(estimate), _number(error), f"{estimate / error:.2f}", f"{p_value:.3f}"]
-        cells += [_number(low), _number(high)]
-        lines.append(f"{shown:<{width}}" + "".join(f"{cell:>9}" for cell in cells))
+        ratio = estimate / error
+        shown = f"{ratio:.2f}" if abs(ratio) < 1e5 else _number(ratio)
+        cells = [_number(estimate), _number(error), shown, f"{p_value:.3f}"]
+        rows.append([name, *cells, _number(low), _number(high)])
+    wide = [[len(row[at]) for row in rows if at < len(row)] for at in range(len(rows[0]))]
+    widths = [max(wide[0]), *(max(9, 2 + max(column)) for column in wide[1:])]
+    lines = []
+    for row in rows:
+        cells = [f"{cell:>{width}}" for cell, width in zip(row[1:], widths[1:], strict=False)]
+        line = f"{row[0]:<{widths[0]}}" + "".join(cells)
+        lines.append(line if len(row) > 2 else f"{line}  follows from the public ranges")
     return lines
 
 

@@ -4,21 +4,28 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import Union
 
 from potluck import _potluck
-from potluck._arrow import Data
+from potluck._arrow import Data, Path
 from potluck._potluck import Published, Study
 from potluck._progress import Progress, reporting
 
 __all__ = ["release", "sums"]
 
-Path = Union[str, "os.PathLike[str]"]
-
 
 def _ask(question: str) -> bool:
     """Asks whoever sits at the keyboard."""
     return input(f"{question} [y/N] ").strip().lower() in {"y", "yes"}
+
+
+def _asked(confirm: bool | Callable[[str], bool]) -> Callable[[str], bool] | None:
+    """Who is asked before something is charged, if anyone."""
+    return _ask if confirm is True else confirm or None
+
+
+def _destination(party: str, out: Path | None) -> Path:
+    """Where a release goes."""
+    return f"{party}.release.parquet" if out is None else out
 
 
 def release(
@@ -28,7 +35,7 @@ def release(
     *,
     id: str = "id",
     ledger: Path | None = None,
-    table: str | None = None,
+    budget: str | None = None,
     out: Path | None = None,
     signing_key: Path | None = None,
     accept_low_accuracy: bool = False,
@@ -53,13 +60,14 @@ def release(
     data
         The path of a CSV (also gzipped), Parquet or Arrow file; or a table that speaks the Arrow PyCapsule interface,
         such as one of pandas, polars, pyarrow or DuckDB. A table is taken over as it is, mostly without a copy, and
-        held in memory while the release reads it up to five times: do not change it meanwhile. A stream is read once.
+        held in memory while the release reads it up to five times: do not change it meanwhile. A stream is read once, and
+        not before everything else has been checked and agreed; not at all where the release was published before.
     id
         The column that holds the ids.
     ledger
         The ledger, or its path; the user's own by default (see `Ledger`).
-    table
-        The table whose budget is charged; by default the only one in the ledger.
+    budget
+        The table of the ledger whose budget is charged; by default the only one.
     out
         Where the release goes; by default ``<party>.release.parquet`` in the working folder.
     signing_key
@@ -80,19 +88,19 @@ def release(
         True asks at the keyboard before anything is charged; a callable is given the question and returns whether to go
         on. Not asked where the release was charged before.
     progress
-        A callable that is given the pass, the rows done and the rows in all; True for a bar by tqdm; False for none. By
-        default a bar if tqdm is installed and somebody is there to see it: a terminal or a notebook.
+        A callable that is given the pass, the rows done and the rows in all, the last time with all rows done; True for a
+        bar by tqdm; False for none. By default a bar if tqdm is installed and somebody is there to see it: a terminal or a
+        notebook.
     """
-    asked = _ask if confirm is True else confirm or None
-    with reporting(progress, study.rows) as report:
+    with reporting(progress, study.rows, study._passes) as report:
         return _potluck.release(
             study,
             party,
             data,
             id=id,
             ledger=ledger,
-            table=table,
-            out=f"{party}.release.parquet" if out is None else out,
+            budget=budget,
+            out=_destination(party, out),
             signing_key=signing_key,
             accept_low_accuracy=accept_low_accuracy,
             ignore_extra=ignore_extra,
@@ -100,7 +108,7 @@ def release(
             spool=spool,
             threads=threads,
             tmp_dir=tmp_dir,
-            confirm=asked,
+            confirm=_asked(confirm),
             progress=report,
         )
 
@@ -116,25 +124,30 @@ def sums(
     stage: int | None = None,
     ignore_extra: bool = False,
     overwrite: bool = False,
+    spool: bool = False,
     threads: int | None = None,
     tmp_dir: Path | None = None,
+    progress: Progress = None,
 ) -> str:
     """Computes the exact sums of one stage, for an audit inside the party, and returns the file that holds them.
 
     The file is as private as the table: never publish it. Nothing is charged. The first stage by default; for others,
-    give the party's `release` and the number of the `stage`, from 1.
+    give the party's `release` and the number of the `stage`, from 1. All else is as in `potluck.release`.
     """
     os.makedirs(state, exist_ok=True)
-    return _potluck.sums(
-        study,
-        party,
-        data,
-        state=state,
-        id=id,
-        release=release,
-        stage=stage,
-        ignore_extra=ignore_extra,
-        overwrite=overwrite,
-        threads=threads,
-        tmp_dir=tmp_dir,
-    )
+    with reporting(progress, study.rows) as report:
+        return _potluck.sums(
+            study,
+            party,
+            data,
+            state=state,
+            id=id,
+            release=release,
+            stage=stage,
+            ignore_extra=ignore_extra,
+            overwrite=overwrite,
+            spool=spool,
+            threads=threads,
+            tmp_dir=tmp_dir,
+            progress=report,
+        )

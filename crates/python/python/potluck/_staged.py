@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Protocol, Union
 
-from potluck._arrow import ArrowStream
+from potluck._arrow import ArrowStream, Path
 from potluck._errors import RemoteError
 from potluck._potluck import Published, StagedRelease, Study
 from potluck._progress import Progress, reporting
-from potluck._release import _ask
+from potluck._release import _asked, _destination
 
-Path = Union[str, "os.PathLike[str]"]
 Rows = Union[ArrowStream, Iterable[tuple[str, int, str]]]
 
 
@@ -71,12 +69,11 @@ def run(
         id=id,
         ledger=ledger,
         budget=budget,
-        out=f"{party}.release.parquet" if out is None else out,
+        out=_destination(party, out),
         overwrite=overwrite,
         signing_key=signing_key,
     )
-    asked = _ask if confirm is True else confirm or None
-    complete = staged.begin(accept_low_accuracy=accept_low_accuracy, confirm=asked)
+    complete = staged.begin(accept_low_accuracy=accept_low_accuracy, confirm=_asked(confirm))
     if not complete:
         staged.take_names(engine.names(staged.names_query()))
         staged.take_types(engine.text(staged.types_query()))

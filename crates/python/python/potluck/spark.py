@@ -6,10 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 from potluck import _staged
+from potluck._arrow import Path
 from potluck._errors import InputError, UsageError
 from potluck._potluck import Published, Study
 from potluck._progress import Progress
-from potluck._staged import Path, Rows, in_engine
+from potluck._staged import Rows, in_engine
 
 __all__ = ["release"]
 

@@ -7,10 +7,11 @@ from contextlib import closing, contextmanager
 from typing import Any, Literal
 
 from potluck import _staged
+from potluck._arrow import Path
 from potluck._errors import UsageError
 from potluck._potluck import Published, Study
 from potluck._progress import Progress
-from potluck._staged import Path, Rows, in_engine
+from potluck._staged import Rows, in_engine
 
 __all__ = ["release"]
 

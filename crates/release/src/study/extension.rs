@@ -8,7 +8,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use super::{Definition, Seal, Study, parse_unsealed, read_text, sealed_text};
+use super::{Definition, Seal, Study, parse_unsealed, read_text, sealed_text, unsealed_text};
 use crate::Error;
 
 /// Most studies in a lineage: each document holds the one before it, and readers of TOML and JSON limit how deep.
@@ -56,6 +56,22 @@ impl Extension {
     /// Reads an unsealed study file and checks it as an extension of `base`.
     pub fn load(path: &Path, base: &Study) -> Result<Self, Error> {
         Self::parse(&read_text(path)?, base)
+    }
+
+    /// Checks an unsealed study that was put together in a program, as an extension of `base`: the tables and arrays of
+    /// its TOML form, as JSON.
+    pub fn from_json(value: &serde_json::Value, base: &Study) -> Result<Self, Error> {
+        Self::parse(&unsealed_text(value)?, base)
+    }
+
+    /// The study as people wrote it.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The sealed study that it extends.
+    pub fn base(&self) -> &Study {
+        &self.base
     }
 
     /// What the study says; its parties are those of the base and the new ones.

@@ -689,6 +689,11 @@ fn parse_unsealed(text: &str) -> Result<Document, Error> {
     if document.sealed.is_some() { Err(Error::AlreadySealed) } else { Ok(document) }
 }
 
+/// The text of a study that was put together in a program.
+fn unsealed_text(value: &serde_json::Value) -> Result<String, Error> {
+    Ok(toml::to_string(&parse_json(value)?).expect("a study is plain data"))
+}
+
 /// The text of a sealed study: the draft as people wrote it, with the seal behind it.
 fn sealed_text(text: &str, study: &Study) -> String {
     #[derive(Serialize)]
@@ -724,8 +729,7 @@ impl Draft {
 
     /// Checks an unsealed study that was put together in a program: the tables and arrays of its TOML form, as JSON.
     pub fn from_json(value: &serde_json::Value) -> Result<Self, Error> {
-        let document = parse_json(value)?;
-        Self::parse(&toml::to_string(&document).expect("a study is plain data"))
+        Self::parse(&unsealed_text(value)?)
     }
 
     /// What the study says.
