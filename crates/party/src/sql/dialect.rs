@@ -285,6 +285,16 @@ impl Dialect {
         }
     }
 
+    /// What is true and makes an expression one that is computed once a row.
+    pub(super) fn and_once(self) -> &'static str {
+        match self {
+            // From version 2 on its planner writes an expression out wherever it is used, and once more in the next step,
+            // until memory ends; but not one that might come out differently every time.
+            Self::DuckDb => " AND system.main.random() < 2",
+            Self::Postgres | Self::Spark => "",
+        }
+    }
+
     /// What a type means for potluck; nothing if it is none that a table may have.
     pub(super) fn kind(self, name: &str) -> Option<TypeKind> {
         let decimal = |prefix: &str| name.starts_with(prefix) && name.ends_with(')');

@@ -443,7 +443,7 @@ impl<'a> Writer<'a> {
         let share =
             format!("{} / {}", self.dialect.double(norm_squared as f64), self.dialect.as_double(&norm));
         let root = self.dialect.call("sqrt", &[&share]);
-        let factor = format!("CASE WHEN {norm} > {norm_squared} THEN {root} END");
+        let factor = format!("CASE WHEN {norm} > {norm_squared}{} THEN {root} END", self.dialect.and_once());
         let mut columns = self.carried();
         columns.extend(self.encoded().map(|q| (q.clone(), q)));
         columns.push((factor, "factor".to_owned()));
