@@ -244,10 +244,10 @@ def test_a_regression_reads_like_one_of_statsmodels(dataset):
     text = regression.summary()
     for words in ["Dep. Variable:", "pressure", "R-squared:", "coef", "std err", "P>|t|", "[0.025", "0.975]", "smoker=yes"]:
         assert words in text, words
-    assert all(len(line) <= 78 for line in text.split("Notes:")[0].splitlines())
+    assert all(len(line) <= 78 for line in text.splitlines())
     assert "joint guarantee" in text
     plain = LinearRegression(learner="ols").fit(dataset, "pressure")
-    assert f"These are {plain.model_.estimand}." in plain.summary()
+    assert f"These are {plain.model_.estimand}." in " ".join(plain.summary().split())
     assert ("Careful" in plain.summary()) == (plain.model_.fault is not None)
 
 
@@ -325,7 +325,8 @@ def test_coefficients_can_be_plotted(dataset):
     axes = LinearRegression().fit(dataset, "pressure").plot()
     axes.figure.savefig("plot.png")
     assert Path("plot.png").stat().st_size > 5000
-    assert [label.get_text() for label in axes.get_yticklabels()] == ["age", "smoker=yes"]
+    age, smoker = (label.get_text() for label in axes.get_yticklabels())
+    assert age.startswith("age\n+") and age.endswith(" years") and smoker == "smoker=yes"
 
 
 def test_people_are_found_again(study):

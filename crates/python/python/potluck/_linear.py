@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, overload
@@ -204,20 +205,24 @@ class LinearRegression:
 
         model = self._fitted()
         if ax is None:
-            _, ax = plt.subplots(figsize=(7, 1.2 + 0.4 * len(self.coef_names_)), layout="constrained")
+            _, ax = plt.subplots(figsize=(7, 1.4 + 0.45 * len(self.coef_names_)), layout="constrained")
+        ticks = []
         for row, one in enumerate(model.to_dict()["coefficients"]):
             low, high = one["range"]
-            rise = 1.0 if "level" in one["term"] else (high - low) / 2
+            is_level = "level" in one["term"]
+            rise = 1.0 if is_level else (high - low) / 2
+            step = f"\n+{rise:.3g} {one['unit'] or ''}".rstrip()
+            ticks.append(self.coef_names_[row] if is_level else self.coef_names_[row] + step)
             value = one["value"]
             clear = value["low"] > 0 or value["high"] < 0
             colour = "#0b5a8a" if clear else "#8b95a1"
             ax.plot([value["low"] * rise, value["high"] * rise], [row, row], color=colour, linewidth=2)
             ax.plot(value["estimate"] * rise, row, "o", color=colour, fillstyle="full" if clear else "none")
         ax.axvline(0, color="#6f7a87", linewidth=1)
-        ax.set_yticks(range(len(self.coef_names_)), list(self.coef_names_))
-        ax.invert_yaxis()
+        ax.set_yticks(range(len(ticks)), ticks)
+        ax.set_ylim(len(ticks) - 0.5, -0.5)
         unit = f" ({model.label_unit})" if model.label_unit else ""
-        ax.set_xlabel(f"change of {model.label}{unit} when a feature rises by half its range, or has the level")
+        ax.set_xlabel(f"change of {model.label}{unit}\nwhen a feature rises by the step at its name, or its level applies")
         ax.set_title(f"{100 * model.level:g}% intervals")
         return ax
 
@@ -298,4 +303,7 @@ def _notes(model: Model) -> list[str]:
     notes = [f"These are {model.estimand}."]
     if model.fault is not None:
         notes.insert(0, f"Careful: {model.fault}.")
-    return ["Notes:", *(f"- {note}" for note in [*notes, *model.privacy])]
+    lines = ["Notes:"]
+    for note in [*notes, *model.privacy]:
+        lines += textwrap.wrap(note, _WIDTH, initial_indent="- ", subsequent_indent="  ", break_on_hyphens=False)
+    return lines
