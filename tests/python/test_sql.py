@@ -383,26 +383,20 @@ def test_functions_of_others_are_not_called(engines, tmp_path):
     """Somebody else's function, of a name that queries call and for a better match than the engine's own, would see sums."""
     write_study(tmp_path, 300, "text", FEW)
     budget(tmp_path)
-    expected = None
+    functions = {
+        "array_to_string(text[], text)": "text LANGUAGE sql AS $$SELECT 'shadow'$$",
+        "convert_to(text, text)": "bytea LANGUAGE sql AS $$SELECT ''::bytea$$",
+        "pg_typeof(text)": "text LANGUAGE sql AS $$SELECT 'shadow'$$",
+    }
+    macros = {name: "x" for name in ["floor", "sum", "abs", "sha256", "typeof", "encode"]}
+    macros |= {name: "x, y" for name in ["least", "greatest", "concat_ws", "mod", "starts_with"]}
     shadows = {
-        "postgres": [
-            "CREATE FUNCTION public.array_to_string(text[], text) RETURNS text LANGUAGE sql AS $$SELECT 'shadow'$$",
-            "CREATE FUNCTION public.convert_to(text, text) RETURNS bytea LANGUAGE sql AS $$SELECT ''::bytea$$",
-            "CREATE FUNCTION public.pg_typeof(text) RETURNS text LANGUAGE sql AS $$SELECT 'shadow'$$",
-        ],
-        "duckdb": [f"CREATE MACRO {name}(x) AS 42" for name in ["floor", "sum", "abs", "sha256", "typeof", "encode"]]
-        + [f"CREATE MACRO {name}(x, y) AS 42" for name in ["least", "greatest", "concat_ws", "mod", "starts_with"]],
+        "postgres": [f"CREATE FUNCTION public.{name} RETURNS {result}" for name, result in functions.items()],
+        "duckdb": [f"CREATE MACRO {name}({arguments}) AS 42" for name, arguments in macros.items()],
     }
     undo = {
-        "postgres": [
-            *["DROP FUNCTION public.array_to_string(text[], text)", "DROP FUNCTION public.convert_to(text, text)"],
-            "DROP FUNCTION public.pg_typeof(text)",
-        ],
-        "duckdb": [
-            f"DROP MACRO {name}"
-            for name in [*["floor", "sum", "abs", "sha256", "typeof", "encode"], "least", "greatest", "concat_ws", "mod"]
-            + ["starts_with"]
-        ],
+        "postgres": [f"DROP FUNCTION public.{name}" for name in functions],
+        "duckdb": [f"DROP MACRO {name}" for name in macros],
     }
     for name, commands in shadows.items():
         table = load(engines[name], tmp_path, few())

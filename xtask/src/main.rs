@@ -103,7 +103,9 @@ fn tests() -> Result<(), String> {
 }
 
 fn documentation() -> Result<(), String> {
-    let arguments = ["doc", "--workspace", "--no-deps", "--locked", "--document-private-items"];
+    // With the profile of the lints, whose metadata of all dependencies it can use.
+    let arguments =
+        ["doc", "--workspace", "--no-deps", "--locked", "--profile", "ci", "--document-private-items"];
     call("cargo", &arguments, &[("RUSTDOCFLAGS", "-D warnings")])
 }
 

@@ -383,7 +383,7 @@ pub(crate) struct Sql {
     /// Whose SQL to write [default: as before]
     #[arg(long, value_enum, requires = "table")]
     pub(crate) dialect: Option<DialectArgument>,
-    /// Folder that remembers where the table is; made if it does not exist
+    /// Folder that remembers where table and ledger are; made if it does not exist
     #[arg(long, value_name = "DIR")]
     pub(crate) state: PathBuf,
     /// The column that holds ids [default: id; for positions, a column must be named]

@@ -319,9 +319,7 @@ fn impossible_sums_are_refused() {
             }
             assert_eq!(staged.stored_stages(&ledger).unwrap() as usize, earlier.len());
             staged.feed(&mut ledger, &results(&right), &()).unwrap();
-            let session = ledger.session("patients", study.id(), PARTY).unwrap().unwrap();
-            let stored = ledger.stored_stage(&session, earlier.len() as u32, stage.coordinates()).unwrap();
-            earlier.push(stored.unwrap().all().unwrap());
+            earlier = stored(&study, &ledger);
         }
         assert_eq!(spent(&ledger), study.mu().squared());
     }

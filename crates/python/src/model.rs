@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use numpy::{PyArray1, PyArray2};
 use potluck_core::learn::{Level, Ridge, two_sided_quantile, two_sided_tail};
 use potluck_party::predict::{labels, needed_columns, predictions};
+use potluck_party::{Observer, Table};
 use potluck_release::Error as ReleaseError;
 use potluck_release::files::{Audience, write_file};
 use potluck_release::fit::Regression;
@@ -37,6 +38,22 @@ impl Model {
     fn degrees(&self) -> usize {
         usize::try_from(self.content.diagnostics.degrees).unwrap_or(usize::MAX)
     }
+}
+
+/// Does something with the columns `keep` of a table, and reports how far it is.
+fn over_table<T: Send>(
+    py: Python<'_>,
+    data: &Bound<'_, PyAny>,
+    keep: &[String],
+    tmp_dir: Option<PathBuf>,
+    progress: Option<&Bound<'_, PyAny>>,
+    read: impl FnOnce(&Table, &dyn Observer) -> Result<T, potluck_party::Error> + Send,
+) -> Result<T, Error> {
+    let table = table::open(data, Some(keep), Keeping::Memory, &temporary_folder(tmp_dir))?;
+    let rows = py.detach(|| table.rows())?.unwrap_or(0);
+    work::reporting(py, progress, rows, " rows", |report| {
+        work::run(py, report, |observer| read(&table, observer))
+    })
 }
 
 #[pymethods]
@@ -79,13 +96,9 @@ impl Model {
         progress: Option<&Bound<'py, PyAny>>,
     ) -> Result<Bound<'py, PyArray1<f64>>, Error> {
         let keep = needed_columns(&self.content);
-        let table = table::open(data, Some(&keep), Keeping::Memory, &temporary_folder(tmp_dir))?;
-        let rows = py.detach(|| table.rows())?.unwrap_or(0);
-        let predicted = work::reporting(py, progress, rows, " rows", |report| {
-            work::run(py, report, |observer| {
-                observer.stage("", 0);
-                predictions(&self.content, &table, observer)
-            })
+        let predicted = over_table(py, data, &keep, tmp_dir, progress, |table, observer| {
+            observer.stage("", 0);
+            predictions(&self.content, table, observer)
         })?;
         Ok(PyArray1::from_vec(py, predicted))
     }
@@ -103,15 +116,11 @@ impl Model {
     ) -> Result<(Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>), Error> {
         let mut keep = needed_columns(&self.content);
         keep.push(self.content.label.column().to_owned());
-        let table = table::open(data, Some(&keep), Keeping::Memory, &temporary_folder(tmp_dir))?;
-        let rows = py.detach(|| table.rows())?.unwrap_or(0);
-        let (predicted, labels) = work::reporting(py, progress, rows, " rows", |report| {
-            work::run(py, report, |observer| {
-                observer.stage("", 0);
-                let predicted = predictions(&self.content, &table, observer)?;
-                observer.stage("", 1);
-                Ok((predicted, labels(&self.content, &table, observer)?))
-            })
+        let (predicted, labels) = over_table(py, data, &keep, tmp_dir, progress, |table, observer| {
+            observer.stage("", 0);
+            let predicted = predictions(&self.content, table, observer)?;
+            observer.stage("", 1);
+            Ok((predicted, labels(&self.content, table, observer)?))
         })?;
         Ok((PyArray1::from_vec(py, predicted), PyArray1::from_vec(py, labels)))
     }

@@ -126,9 +126,13 @@ pub fn check_writable(path: &Path, existing: Existing) -> Result<(), Error> {
 
 /// Refuses to write over something that is read, even where files may be replaced.
 pub fn refuse_same_file(out: &Path, inputs: &[&Path]) -> Result<(), Error> {
-    let Ok(out_file) = out.canonicalize() else { return Ok(()) };
-    let same = |input: &&Path| input.canonicalize().is_ok_and(|input| input == out_file);
-    if inputs.iter().any(same) { Err(Error::SameFile { path: out.to_owned() }) } else { Ok(()) }
+    let same = inputs.iter().any(|input| is_same_file(out, input));
+    if same { Err(Error::SameFile { path: out.to_owned() }) } else { Ok(()) }
+}
+
+/// Whether two paths lead to one file that is there.
+pub fn is_same_file(one: &Path, other: &Path) -> bool {
+    matches!((one.canonicalize(), other.canonicalize()), (Ok(one), Ok(other)) if one == other)
 }
 
 /// Writes a whole file: complete on disk first, then under its name.

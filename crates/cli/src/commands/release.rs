@@ -7,7 +7,7 @@ use potluck_party::ledger::default_path;
 use potluck_party::release::{ExtraColumns, check_columns};
 use potluck_party::sql::{Fed, Remembered, Results, StagedRelease};
 use potluck_party::{Job, Ledger, Published, Table};
-use potluck_release::files::{Existing, refuse_same_file};
+use potluck_release::files::{Existing, is_same_file, refuse_same_file};
 use potluck_release::plan::futility;
 use potluck_release::signing::SigningKey;
 use potluck_release::{Study, statement};
@@ -227,7 +227,7 @@ pub(super) fn staged_ledger(
     };
     let Some(named) = &arguments.ledger else { return Ok(remembered.ledger.clone()) };
     let named = std::path::absolute(named)?;
-    let same = named == remembered.ledger || same_file(&named, &remembered.ledger);
+    let same = named == remembered.ledger || is_same_file(&named, &remembered.ledger);
     if same || settings.existing == Existing::Replace {
         return Ok(named);
     }
@@ -236,10 +236,6 @@ pub(super) fn staged_ledger(
         remembered.ledger.display()
     ))
     .into())
-}
-
-fn same_file(one: &Path, other: &Path) -> bool {
-    matches!((one.canonicalize(), other.canonicalize()), (Ok(one), Ok(other)) if one == other)
 }
 
 /// Whose budget a release is charged to: the one that its earlier steps named, if it goes by steps.

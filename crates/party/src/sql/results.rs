@@ -149,7 +149,7 @@ impl Results {
         let (&[rows, different, nameless], rest) =
             counts.split_first_chunk::<3>().ok_or_else(|| self.not_a_result())?;
         let (&checks, positions) = rest.split_first_chunk().ok_or_else(|| self.not_a_result())?;
-        let id = |problem: &str| column_problem(source, source.id(), problem);
+        let id = |problem: &str| source.column_problem(source.id(), problem);
         if nameless != 0 {
             return Err(id("ids are missing; every row needs one"));
         }
@@ -221,8 +221,7 @@ impl Results {
             sums[slot * width..][..width].copy_from_slice(exact);
         }
         if let Some(column) = refused.iter().position(|&refused| refused) {
-            return Err(column_problem(
-                source,
+            return Err(source.column_problem(
                 columns[column].name(),
                 "has values that are missing or not among its levels, and the study refuses them; correct the table, or agree on missing = \"midpoint\" or unknown = \"other\"",
             ));
@@ -260,10 +259,6 @@ impl Results {
             self.problem("has values that are not whole numbers in plain decimal; export it again as it came")
         })
     }
-}
-
-fn column_problem(source: &Source, column: &str, problem: &str) -> Error {
-    Error::Column { table: source.name().to_owned(), column: column.to_owned(), problem: problem.to_owned() }
 }
 
 fn wrong_rows(source: &Source, how: &str, rows: u64) -> Error {

@@ -270,7 +270,7 @@ impl Source {
         Ok((names, of_id))
     }
 
-    fn column_problem(&self, column: &str, problem: &str) -> Error {
+    pub(super) fn column_problem(&self, column: &str, problem: &str) -> Error {
         Error::Column {
             table: self.description.table.clone(),
             column: column.to_owned(),
