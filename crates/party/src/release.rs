@@ -358,14 +358,14 @@ fn input<'a>(job: &Job<'a>) -> Result<Input<'a>, Error> {
 }
 
 /// Where a release goes.
-pub(crate) struct Target<'a> {
-    pub(crate) out: &'a Path,
-    pub(crate) existing: Existing,
-    pub(crate) signing_key: Option<&'a SigningKey>,
+struct Target<'a> {
+    out: &'a Path,
+    existing: Existing,
+    signing_key: Option<&'a SigningKey>,
 }
 
 /// Writes the file from the stored stages and gives it its name.
-pub(crate) fn publish(
+fn publish(
     study: &Study,
     party: &str,
     target: &Target<'_>,

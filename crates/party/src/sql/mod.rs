@@ -26,7 +26,7 @@ pub use results::{COLUMNS, ResultRow, Results};
 pub use source::{Description, Remembered, Source, TableName};
 
 use crate::ledger::{Session, State};
-use crate::release::{Observer, Published, Read, Standing, Step, Target, draw, publish, reserve};
+use crate::release::{Observer, Published, Read, Standing, Step, draw, publish_stored, reserve};
 use crate::{Error, Ledger, entropy};
 
 /// A release from a table in a database, stage by stage.
@@ -153,14 +153,10 @@ impl StagedRelease<'_> {
         signing_key: Option<&SigningKey>,
         observer: &dyn Observer,
     ) -> Result<Published, Error> {
-        let session = self.session(ledger)?;
-        let standing = Standing::of(self.study, self.party, ledger, session.as_ref())?;
-        let Some(session) = session.filter(|_| standing.complete) else {
-            return Err(potluck_release::Error::Stages.into());
-        };
-        let target = Target { out, existing, signing_key };
-        let repeated = session.state == State::Published;
-        let release = publish(self.study, self.party, &target, ledger, &session, &standing, observer)?;
+        let repeated = self.session(ledger)?.is_some_and(|session| session.state == State::Published);
+        let (study, party, budget) = (self.study, self.party, self.budget);
+        let stored = publish_stored(study, party, budget, ledger, out, existing, signing_key, observer)?;
+        let Published { release, .. } = stored.ok_or(potluck_release::Error::Stages)?;
         Ok(Published { release, repeated })
     }
 }
