@@ -32,7 +32,7 @@ Examples:
   potluck join study.toml *.release.parquet --out public.parquet
   potluck fit public.parquet --label pressure --report report.html
 
-Exit codes: 0 done; 2 wrong usage; 3 bad input; 4 budget refused; 5 integrity or signature failure; 6 remote failure."
+Exit codes: 0 done; 1 a defect of potluck; 2 wrong usage; 3 bad input; 4 budget refused; 5 integrity or signature failure; 6 remote failure."
 )]
 pub(crate) struct Arguments {
     #[command(flatten)]
@@ -134,6 +134,10 @@ Examples:
 
 A --header file gives column names only, never values: bounds and levels must come from public knowledge.
 
+A study is public, and a CSV file without a header line begins with a person. So its first line is
+shown and asked about; where nobody can be asked, look at it and pass --yes-header. Parquet and
+Arrow files name their columns themselves.
+
 To add parties to a sealed study, write one with the new parties only and, under [study], the id of
 the sealed one as `extends`; then: potluck study seal --base.")]
     New(StudyNew),
@@ -184,6 +188,9 @@ pub(crate) struct StudyNew {
     /// A party's table, for its column names; the file's name becomes the party's
     #[arg(long, value_name = "FILE")]
     pub(crate) header: Vec<PathBuf>,
+    /// The first lines of these CSV files hold names, not a person's values: do not ask
+    #[arg(long, requires = "header")]
+    pub(crate) yes_header: bool,
     /// The column that holds ids in these tables
     #[arg(long, default_value = "id", value_name = "COL")]
     pub(crate) id: String,

@@ -45,15 +45,15 @@ impl Printer {
     /// A remark for people.
     pub(crate) fn note(&self, text: &str) {
         if !self.json {
-            eprintln!("{text}");
+            say(text);
         }
     }
 
     pub(crate) fn error(&self, error: &Error, code: u8) {
         if self.json {
-            eprintln!("{}", json!({ "error": error.to_string(), "exit_code": code }));
+            say(&json!({ "error": error.to_string(), "exit_code": code }).to_string());
         } else {
-            eprintln!("error: {error}");
+            say(&format!("error: {error}"));
         }
     }
 
@@ -67,15 +67,23 @@ impl Printer {
                 WrongUsage(format!("{question} Nobody is there to answer: pass --yes to agree.")).into()
             );
         }
-        eprint!("{question} [y/N] ");
-        io::stderr().flush()?;
-        let mut answer = String::new();
-        io::stdin().read_line(&mut answer)?;
-        if matches!(answer.trim(), "y" | "Y" | "yes") {
-            Ok(())
-        } else {
-            Err(WrongUsage("not agreed; nothing was read, charged or written".to_owned()).into())
+        ask(question, "not agreed; nothing was read, charged or written")
+    }
+
+    /// Asks a question that only people at a terminal may see; where there is none, says something else.
+    pub(crate) fn confirm_shown(
+        &self,
+        yes: bool,
+        question: impl FnOnce() -> String,
+        unanswered: String,
+    ) -> Result<()> {
+        if yes {
+            return Ok(());
         }
+        if self.json || !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+            return Err(WrongUsage(unanswered).into());
+        }
+        ask(&question(), "not agreed; nothing was written")
     }
 
     /// A progress bar over so many rows; shown on a terminal only.
@@ -98,6 +106,25 @@ impl Printer {
         bar.enable_steady_tick(Duration::from_millis(200));
         Progress(bar)
     }
+}
+
+/// Goes on only if the answer is yes.
+fn ask(question: &str, declined: &str) -> Result<()> {
+    let mut stderr = io::stderr();
+    write!(stderr, "{question} [y/N] ")?;
+    stderr.flush()?;
+    let mut answer = String::new();
+    io::stdin().read_line(&mut answer)?;
+    if matches!(answer.trim(), "y" | "Y" | "yes") {
+        Ok(())
+    } else {
+        Err(WrongUsage(declined.to_owned()).into())
+    }
+}
+
+/// A line on stderr. If it cannot be written, the exit code still tells.
+fn say(line: &str) {
+    let _ = writeln!(io::stderr(), "{line}");
 }
 
 /// A progress bar that follows a release.

@@ -3,6 +3,7 @@
 mod completions;
 mod demo;
 mod fit;
+mod header;
 mod hub;
 mod inspect;
 mod join;

@@ -5,15 +5,15 @@ use std::path::Path;
 
 use anyhow::Result;
 use potluck_core::accounting::{Delta, Epsilon};
-use potluck_party::{Table, entropy};
+use potluck_party::entropy;
 use potluck_release::files::{Audience, Existing, refuse_same_file, write_file};
 use potluck_release::{Draft, Error, Extension, Study};
 use serde_json::json;
 
 use super::Settings;
+use super::header::column_names;
 use super::plan::{extends_text, load};
 use crate::args::{StudyCommand, StudyNew};
-use crate::exit::WrongUsage;
 use crate::output::counted;
 
 pub(super) fn run(command: &StudyCommand, settings: &Settings<'_>) -> Result<()> {
@@ -55,18 +55,9 @@ delta = {delta:?}
         text.push_str(EXAMPLE_PARTIES);
     }
     for path in &arguments.header {
-        let table = Table::open(path, &settings.tmp)?;
+        let columns = column_names(path, arguments.yes_header, settings)?;
         let stem = path.file_stem().unwrap_or_default().to_string_lossy();
         let name = party_name(stem.split('.').next().unwrap_or_default());
-        let columns = table.column_names()?;
-        if columns.iter().any(|name| name.trim().is_empty() || name.trim().parse::<f64>().is_ok()) {
-            // The study is public, so no value may get into it.
-            let message = format!(
-                "the first line of {} does not look like column names; add a header line",
-                path.display()
-            );
-            return Err(WrongUsage(message).into());
-        }
         if !columns.contains(&arguments.id) {
             settings.printer.note(&format!(
                 "{}: no column is called {:?}; if one holds ids, remove it from the study or name it with --id",

@@ -262,6 +262,11 @@ impl Table {
         Ok(names)
     }
 
+    /// Whether the names of its columns are what its first line says. Without a header line that is a row.
+    pub fn names_are_a_line(&self) -> bool {
+        matches!(self.content, Content::File(_, Format::Csv | Format::GzipCsv))
+    }
+
     /// How many rows it says it has, if it does without being read.
     pub fn rows(&self) -> Result<Option<u64>, Error> {
         Ok(self.parts(&[])?.rows)
