@@ -1,9 +1,13 @@
-//! Exit codes: 0 done; 2 wrong usage; 3 bad input; 4 budget refused; 5 integrity or signature failure;
-//! 6 remote failure.
+//! Exit codes: 0 done; 1 a defect of potluck; 2 wrong usage; 3 bad input; 4 budget refused; 5 integrity or signature
+//! failure; 6 remote failure.
 
 use anyhow::Error;
 use potluck_party::predict::PredictError;
 use potluck_release::Fault;
+use potluck_release::guard::Panicked;
+
+/// potluck itself failed.
+const DEFECT: u8 = 1;
 
 /// The command was used in a way that cannot work.
 #[derive(Debug)]
@@ -18,6 +22,9 @@ impl std::fmt::Display for WrongUsage {
 impl std::error::Error for WrongUsage {}
 
 pub(crate) fn code(error: &Error) -> u8 {
+    if error.is::<Panicked>() {
+        return DEFECT;
+    }
     if error.is::<WrongUsage>() {
         return Fault::Usage.exit_code();
     }

@@ -4,18 +4,24 @@ mod args;
 mod commands;
 mod exit;
 mod output;
+mod seclusion;
 
 use std::process::ExitCode;
 
 use clap::Parser;
+use potluck_release::guard;
 
 use args::Arguments;
 use output::Printer;
 
 fn main() -> ExitCode {
+    // What a panic says may quote a value.
+    guard::silence();
+    seclusion::seclude();
     let arguments = Arguments::parse();
     let printer = Printer::new(arguments.common.json);
-    match commands::run(arguments, &printer) {
+    let result = guard::guarded(|| commands::run(arguments, &printer));
+    match result.unwrap_or_else(|panicked| Err(panicked.into())) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             let code = exit::code(&error);

@@ -16,6 +16,7 @@ use axum::response::{IntoResponse, Response};
 use axum_server::Handle;
 use axum_server::tls_rustls::{RustlsAcceptor, RustlsConfig};
 use hyper_util::rt::TokioTimer;
+use potluck_release::guard::last_place;
 use tokio::runtime;
 use tokio::signal::unix::{SignalKind, signal};
 use tower_http::catch_panic::CatchPanicLayer;
@@ -147,14 +148,17 @@ fn router(app: &Shared) -> Router {
         router = router.layer(from_fn_with_state(limits, limit_rate));
     }
     router
-        .layer(CatchPanicLayer::custom(|_: Box<dyn Any + Send>| {
-            tracing::error!("a request panicked");
-            Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "the hub failed; its log says why")
-                .into_response()
-        }))
+        .layer(CatchPanicLayer::custom(panicked))
         .layer(from_fn_with_state(Arc::clone(app), pages::as_pages))
         .layer(map_response_with_state(Arc::clone(app), secure))
         .layer(from_fn_with_state(Arc::clone(app), record))
+}
+
+/// The answer to a request that panicked. The log gets the place in the source code and never what the panic said, which
+/// may quote what was sent.
+fn panicked(_said: Box<dyn Any + Send>) -> Response {
+    tracing::error!(place = last_place(), "a request panicked");
+    Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "the hub failed; its log says where").into_response()
 }
 
 async fn not_found(uri: Uri) -> Problem {
@@ -243,4 +247,41 @@ pub fn log_to_stderr(json: bool) {
         tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).with_target(false);
     // Tests may have set one before.
     let _ = if json { builder.json().try_init() } else { builder.with_ansi(false).try_init() };
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Mutex, PoisonError};
+
+    use super::*;
+
+    /// A log in memory.
+    #[derive(Clone, Default)]
+    struct Log(Arc<Mutex<Vec<u8>>>);
+
+    impl io::Write for Log {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap_or_else(PoisonError::into_inner).write(bytes)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn the_log_says_where_a_request_panicked_and_not_what_it_said() {
+        let log = Log::default();
+        let writer = log.clone();
+        let subscriber = tracing_subscriber::fmt().with_writer(move || writer.clone()).finish();
+        let secret = "987654321.125";
+        let answer = tracing::subscriber::with_default(subscriber, || {
+            assert!(potluck_release::guard::guarded(|| panic!("{secret}")).is_err());
+            panicked(Box::new(secret.to_owned()))
+        });
+        assert_eq!(answer.status(), StatusCode::INTERNAL_SERVER_ERROR);
+        let log = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+        assert!(log.contains("a request panicked") && log.contains("server.rs:"), "{log}");
+        assert!(!log.contains(secret), "{log}");
+    }
 }

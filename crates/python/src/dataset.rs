@@ -16,8 +16,8 @@ use pyo3_arrow::ffi::{ArrayIterator, to_schema_pycapsule, to_stream_pycapsule};
 use serde_json::json;
 
 use crate::errors::Error;
-use crate::json;
 use crate::study::{Study, existing};
+use crate::{json, work};
 
 /// All releases of a study, laid side by side and verified.
 ///
@@ -58,13 +58,13 @@ impl PublicDataset {
     /// Reads a public dataset and verifies it and every release in it.
     #[staticmethod]
     fn load(py: Python<'_>, path: PathBuf) -> Result<Self, Error> {
-        Ok(Self::verified(py.detach(|| potluck_release::PublicDataset::read(&path))?))
+        Ok(Self::verified(work::away(py, || potluck_release::PublicDataset::read(&path))?))
     }
 
     /// Writes the file: ordinary Parquet, which any reader opens.
     #[pyo3(signature = (path, *, overwrite=false))]
     fn save(&self, py: Python<'_>, path: PathBuf, overwrite: bool) -> Result<(), Error> {
-        Ok(py.detach(|| self.content.write(&path, existing(overwrite)))?)
+        work::away(py, || self.content.write(&path, existing(overwrite)))
     }
 
     /// The study that it belongs to.
@@ -104,7 +104,7 @@ impl PublicDataset {
     /// What each party's release says of its columns, in original units: means, spreads, covariances, and how much of it
     /// is noise.
     fn moments<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>, Error> {
-        let moments = py.detach(|| summary::of_dataset(&self.content))?;
+        let moments = work::away(py, || summary::of_dataset(&self.content))?;
         Ok(json::to_python(py, &moments)?)
     }
 
@@ -165,7 +165,7 @@ impl PublicDataset {
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> Result<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,)), Error> {
         let py = slf.py();
         let dataset = &slf.get().content;
-        let bytes = py.detach(|| {
+        let bytes = work::away(py, || {
             in_folder(|path| {
                 dataset.write(path, Existing::Keep)?;
                 std::fs::read(path).map_err(|source| ReleaseError::Read { path: path.to_owned(), source })
@@ -177,7 +177,7 @@ impl PublicDataset {
     /// Reads the bytes of a file and verifies them, for pickle.
     #[staticmethod]
     fn _of_bytes(py: Python<'_>, bytes: Vec<u8>) -> Result<Self, Error> {
-        let content = py.detach(|| {
+        let content = work::away(py, || {
             in_folder(|path| {
                 std::fs::write(path, bytes)
                     .map_err(|source| ReleaseError::Write { path: path.to_owned(), source })?;
@@ -221,7 +221,7 @@ pub(crate) fn join(
 ) -> Result<PublicDataset, Error> {
     let study = study.sealed_study()?;
     let completeness = if partial { Completeness::Partial } else { Completeness::All };
-    let content = py.detach(|| {
+    let content = work::away(py, || {
         let releases = releases.iter().map(|path| Release::read(path)).collect::<Result<Vec<_>, _>>()?;
         potluck_release::PublicDataset::join(study, &releases, completeness)
     })?;

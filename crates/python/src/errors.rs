@@ -6,11 +6,13 @@
 use potluck_party::NoBudget;
 use potluck_party::predict::PredictError;
 use potluck_release::Fault;
+use potluck_release::guard::Panicked;
 use pyo3::exceptions::{PyException, PyImportError};
 use pyo3::prelude::*;
 
 /// Documented where they are defined, in potluck/_errors.py.
 mod exceptions {
+    pyo3::import_exception!(potluck._errors, Error);
     pyo3::import_exception!(potluck._errors, UsageError);
     pyo3::import_exception!(potluck._errors, InputError);
     pyo3::import_exception!(potluck._errors, BudgetError);
@@ -37,6 +39,8 @@ pub(crate) enum Error {
     Integrity(String),
     /// Raised by Python itself.
     Python(PyErr),
+    /// potluck itself failed.
+    Defect(Panicked),
 }
 
 impl From<potluck_release::Error> for Error {
@@ -66,6 +70,12 @@ impl From<PredictError> for Error {
     }
 }
 
+impl From<Panicked> for Error {
+    fn from(panicked: Panicked) -> Self {
+        Self::Defect(panicked)
+    }
+}
+
 impl From<PyErr> for Error {
     fn from(error: PyErr) -> Self {
         Self::Python(error)
@@ -76,6 +86,7 @@ impl From<Error> for PyErr {
     fn from(error: Error) -> Self {
         let (fault, message) = match error {
             Error::Python(error) => return error,
+            Error::Defect(panicked) => return exceptions::Error::new_err(panicked.to_string()),
             Error::Release(error) => (error.fault(), of_release(&error)),
             Error::Client(error) => (error.fault(), of_client(&error)),
             Error::Party(error) => (error.fault(), of_party(&error)),

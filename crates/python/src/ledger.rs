@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyType;
 
 use crate::errors::Error;
-use crate::json;
+use crate::{json, work};
 
 /// A party's record of what it has spent, on which table: a file.
 ///
@@ -57,7 +57,7 @@ impl Ledger {
     ) -> Result<Bound<'py, PyAny>, Error> {
         let epsilon = Epsilon::new(epsilon).map_err(potluck_release::Error::from)?;
         let delta = Delta::new(delta).map_err(potluck_release::Error::from)?;
-        let budget = py.detach(|| {
+        let budget = work::away(py, || {
             potluck_party::Ledger::open_or_create(&self.path)?.set_budget(table, epsilon, delta)
         })?;
         Ok(json::to_python(py, &budget.to_json())?)
@@ -65,7 +65,7 @@ impl Ledger {
 
     /// Budgets and sessions, as `potluck ledger show --json` prints them. μ² is exact: text, in units of 2⁻⁶⁴.
     fn show<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>, Error> {
-        let shown = py.detach(|| potluck_party::Ledger::open(&self.path)?.to_json())?;
+        let shown = work::away(py, || potluck_party::Ledger::open(&self.path)?.to_json())?;
         Ok(json::to_python(py, &shown)?)
     }
 

@@ -42,6 +42,8 @@ mod _potluck {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        // Of this library alone: what a panic says may quote a value.
+        potluck_release::guard::silence();
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }
 }

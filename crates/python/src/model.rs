@@ -50,7 +50,7 @@ fn over_table<T: Send>(
     read: impl FnOnce(&Table, &dyn Observer) -> Result<T, potluck_party::Error> + Send,
 ) -> Result<T, Error> {
     let table = table::open(data, Some(keep), Keeping::Memory, &temporary_folder(tmp_dir))?;
-    let rows = py.detach(|| table.rows())?.unwrap_or(0);
+    let rows = work::away(py, || table.rows())?.unwrap_or(0);
     work::reporting(py, progress, rows, " rows", |report| {
         work::run(py, report, |observer| read(&table, observer))
     })
@@ -284,8 +284,8 @@ impl Model {
     }
 
     /// The report as one HTML page that needs nothing else.
-    fn report_html(&self, py: Python<'_>, dataset: &PublicDataset) -> String {
-        py.detach(|| potluck_report::page(&self.content, dataset.content()))
+    fn report_html(&self, py: Python<'_>, dataset: &PublicDataset) -> Result<String, Error> {
+        work::away(py, || Ok::<_, Error>(potluck_report::page(&self.content, dataset.content())))
     }
 
     /// Writes the report to a file.
@@ -297,8 +297,8 @@ impl Model {
         path: PathBuf,
         overwrite: bool,
     ) -> Result<(), Error> {
-        let page = self.report_html(py, dataset);
-        Ok(py.detach(|| write_file(&path, page.as_bytes(), existing(overwrite), Audience::Public))?)
+        let page = self.report_html(py, dataset)?;
+        work::away(py, || write_file(&path, page.as_bytes(), existing(overwrite), Audience::Public))
     }
 
     /// The text of its file, and what makes it of that again.
@@ -342,6 +342,6 @@ pub(crate) fn fit(
         ridge: Ridge::new(ridge).map_err(ReleaseError::from)?,
         level: Level::new(level).map_err(ReleaseError::from)?,
     };
-    let content = py.detach(|| potluck_release::fit::fit(dataset.content(), &regression))?;
+    let content = work::away(py, || potluck_release::fit::fit(dataset.content(), &regression))?;
     Ok(Model { content })
 }

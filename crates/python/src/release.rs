@@ -181,7 +181,7 @@ pub(crate) fn release(
 
     // Everything that can be known before a row is read. The ledger, which others may need, is closed again while a person
     // thinks and while a stream is handed over.
-    let first = py.detach(|| {
+    let first = work::away(py, || {
         let mut ledger = Ledger::open(&ledger_path)?;
         let budget = ledger.choose_table(budget)?;
         let key = signing_key.as_ref();
@@ -246,7 +246,7 @@ pub(crate) fn release(
         threads: threads_to_use(threads),
         tmp,
     };
-    let mut ledger = py.detach(|| Ledger::open(&ledger_path))?;
+    let mut ledger = work::away(py, || Ledger::open(&ledger_path))?;
     let published = work::run(py, progress.as_ref(), |observer: &dyn Observer| {
         potluck_party::release(&job, &mut ledger, observer)
     })?;
@@ -325,7 +325,7 @@ pub(crate) fn sums(
     let keep = needed_columns(study, party, id, ignore_extra)?;
     let tmp = temporary_folder(tmp_dir);
     let earlier = match &release {
-        Some(path) => py.detach(|| Release::read(path))?.sums_before(study, party, stage)?,
+        Some(path) => work::away(py, || Release::read(path))?.sums_before(study, party, stage)?,
         None => Vec::new(),
     };
     let table = table::open(data, keep.as_deref(), Keeping::spooled(spool, &tmp), &tmp)?;

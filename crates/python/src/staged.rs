@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use potluck_party::Ledger;
 use potluck_party::sql::{self, Description, Dialect, ResultRow, Results, Source};
 use potluck_release::files::{Existing, refuse_same_file};
+use potluck_release::guard::guarded;
 use potluck_release::signing::SigningKey;
 use pyo3::prelude::*;
 use pyo3_arrow::input::AnyRecordBatch;
@@ -13,6 +14,7 @@ use crate::errors::{Error, while_handing_over};
 use crate::ledger::chosen;
 use crate::release::{Published, agree, question, refuse_futile};
 use crate::study::{Study, existing};
+use crate::work;
 
 /// What the result of a query is called in messages.
 const ANSWER: &str = "the answer of the engine";
@@ -73,7 +75,7 @@ impl StagedRelease {
         inputs.extend(signing_key.as_deref());
         refuse_same_file(&out, &inputs)?;
         let signing_key = signing_key.as_deref().map(SigningKey::load).transpose()?;
-        let budget = py.detach(|| Ledger::open(&ledger)?.choose_table(budget))?;
+        let budget = work::away(py, || Ledger::open(&ledger)?.choose_table(budget))?;
         let existing = existing(overwrite);
         Ok(Self { study, party: party.to_owned(), source, ledger, budget, out, existing, signing_key })
     }
@@ -86,7 +88,7 @@ impl StagedRelease {
         accept_low_accuracy: bool,
         confirm: Option<Py<PyAny>>,
     ) -> Result<bool, Error> {
-        let ledger = py.detach(|| self.open())?;
+        let ledger = work::away(py, || self.open())?;
         self.staged().check_out(&ledger, &self.out, self.existing)?;
         // Also looks at the budget, before anybody is asked and an engine works on it.
         let complete = self.staged().next_query(&ledger)?.is_none();
@@ -122,7 +124,7 @@ impl StagedRelease {
 
     /// The position of the next stage, from 0, and its query; None if every stage is stored.
     fn next_query(&self, py: Python<'_>) -> Result<Option<(u32, String)>, Error> {
-        let query = py.detach(|| self.staged().next_query(&self.open()?))?;
+        let query = work::away(py, || self.staged().next_query(&self.open()?))?;
         Ok(query.map(|query| (query.position, query.text)))
     }
 
@@ -138,7 +140,7 @@ impl StagedRelease {
                     problem: "could not be read to its end; make the same call again".to_owned(),
                 })
             });
-            Results::from_batches(ANSWER, batches)?
+            guarded(|| Results::from_batches(ANSWER, batches))??
         } else {
             let mut rows = Vec::new();
             for row in answer.try_iter()? {
@@ -150,13 +152,13 @@ impl StagedRelease {
             }
             Results::new(ANSWER, rows)
         };
-        py.detach(|| self.staged().feed(&mut self.open()?, &results, &()))?;
+        work::away(py, || self.staged().feed(&mut self.open()?, &results, &()))?;
         Ok(())
     }
 
     /// Writes the release, once every stage is stored; `repeated` says whether it was so before this call.
     fn finish(&self, py: Python<'_>, repeated: bool) -> Result<Published, Error> {
-        let (published, budget) = py.detach(|| {
+        let (published, budget) = work::away(py, || {
             let mut ledger = self.open()?;
             let key = self.signing_key.as_ref();
             let published = self.staged().finish(&mut ledger, &self.out, self.existing, key, &())?;

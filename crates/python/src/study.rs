@@ -348,7 +348,7 @@ impl Study {
     /// The same study, sealed: a fresh mixing key from the operating system, or that of the study it extends, and every
     /// number that follows.
     fn seal(&self, py: Python<'_>) -> Result<Self, Error> {
-        let (study, text) = py.detach(|| match &self.content {
+        let (study, text) = work::away(py, || match &self.content {
             Content::Draft(draft) => {
                 let study = draft.seal(entropy::new_mixing_key()?)?;
                 let text = draft.sealed_text(&study);
@@ -421,7 +421,7 @@ impl Study {
 
     /// What the study promises and costs, from public facts only: as `potluck plan --json` prints it.
     fn plan<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>, Error> {
-        let plan = py.detach(|| {
+        let plan = work::away(py, || {
             let (study, sealed) = self.numbers()?;
             Ok::<_, Error>(Plan::new(&study, sealed)?)
         })?;

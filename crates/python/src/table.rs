@@ -1,6 +1,5 @@
 //! What Python calls a table: a file, or anything that hands over Arrow batches by the PyCapsule interface.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
@@ -11,6 +10,7 @@ use arrow_array::{
 };
 use arrow_schema::{ArrowError, DataType, Schema};
 use potluck_party::Table;
+use potluck_release::guard::guarded;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyString;
@@ -18,7 +18,7 @@ use pyo3_arrow::{PyArrayReader, PyRecordBatch, PySchema};
 
 use crate::dataset::PublicDataset;
 use crate::errors::{Error, while_handing_over};
-use crate::work::handle_signals;
+use crate::work::{self, handle_signals};
 
 /// What becomes of a stream, which can be read only once, while it is needed several times.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -96,11 +96,11 @@ impl<'a, 'py> Given<'a, 'py> {
             Self::File(path) => {
                 // A file of this name, not standard input.
                 let path = if path == Path::new("-") { Path::new("./-").to_owned() } else { path };
-                return Ok(py.detach(|| Table::open(&path, tmp))?);
+                return work::away(py, || Table::open(&path, tmp));
             }
             Self::Object(data, name) => (data, name),
         };
-        let batches = Batches::of(data).map_err(|error| {
+        let batches = guarded(|| Batches::of(data))?.map_err(|error| {
             if error.is_instance_of::<PyValueError>(py) && has_columns_of_one_name(data) {
                 return Error::Input(format!(
                     "{name} has several columns of the same name; rename or remove all but one of each"
@@ -110,7 +110,7 @@ impl<'a, 'py> Given<'a, 'py> {
         })?;
         let kept = kept_names(&batches.schema, keep);
         let stopped = Mutex::new(None);
-        let table = py.detach(|| {
+        let table = work::away(py, || {
             let reader = checked(batches, &name, &kept, &stopped);
             match keeping {
                 Keeping::Memory => Table::hold(&name, reader, Some(&kept)),
@@ -119,7 +119,7 @@ impl<'a, 'py> Given<'a, 'py> {
         });
         match stopped.into_inner() {
             Ok(Some(error)) => Err(error),
-            _ => Ok(table?),
+            _ => table,
         }
     }
 }
@@ -200,7 +200,7 @@ fn checked<'a>(
             return stop(error.into());
         }
         // Arrow asserts where an error comes without a message, or buffers are not there.
-        let next = catch_unwind(AssertUnwindSafe(|| batches.structs.next()));
+        let next = guarded(|| batches.structs.next());
         let rows = match next.unwrap_or_else(|_| Some(Err(ArrowError::CDataInterface(String::new()))))? {
             Ok(rows) => rows,
             Err(error) => return Some(Err(error)),

@@ -9,6 +9,7 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
 use potluck_party::{Error as PartyError, Observer};
+use potluck_release::guard::guarded;
 use pyo3::prelude::*;
 
 use crate::errors::Error;
@@ -73,6 +74,18 @@ impl Watch {
     }
 }
 
+/// Does something that takes a while, but not long, and lets other threads of Python run meanwhile. Should it panic, the
+/// exception does not say what the panic said, which may be a value.
+pub(crate) fn away<T: Send, E: Send>(
+    py: Python<'_>,
+    work: impl FnOnce() -> Result<T, E> + Send,
+) -> Result<T, Error>
+where
+    Error: From<E>,
+{
+    Ok(py.detach(|| guarded(work))??)
+}
+
 /// Lets Python handle signals, from a thread that has let go of the interpreter.
 pub(crate) fn handle_signals() -> PyResult<()> {
     Python::attach(|py: Python<'_>| -> PyResult<()> { py.check_signals() })
@@ -105,22 +118,19 @@ pub(crate) fn run_apart<T: Send + 'static>(
         let watch = Arc::new(Watch::default());
         let (sender, receiver) = channel();
         let watched = Arc::clone(&watch);
-        let worker = std::thread::spawn(move || {
+        std::thread::spawn(move || {
             // Nobody may be waiting any more.
-            let _ = sender.send(work(&watched));
+            let _ = sender.send(guarded(|| work(&watched)));
         });
         let mut last = (0, 0);
         loop {
             match receiver.recv_timeout(TURN) {
                 Ok(result) => {
                     watch.turn(progress, &mut last)?;
-                    return Ok(result);
+                    return Ok(result?);
                 }
                 Err(RecvTimeoutError::Timeout) => watch.turn(progress, &mut last)?,
-                Err(RecvTimeoutError::Disconnected) => match worker.join() {
-                    Ok(()) => unreachable!("it sends before it ends"),
-                    Err(panic) => std::panic::resume_unwind(panic),
-                },
+                Err(RecvTimeoutError::Disconnected) => unreachable!("it sends before it ends"),
             }
         }
     })
@@ -141,7 +151,7 @@ pub(crate) fn run<T: Send>(
         std::thread::scope(|scope| {
             let (sender, receiver) = channel::<()>();
             let worker = scope.spawn(|| {
-                let result = work(&watch);
+                let result = guarded(|| work(&watch));
                 // Wakes the other end up, which waits as long as this end is there.
                 drop(sender);
                 result
@@ -155,22 +165,18 @@ pub(crate) fn run<T: Send>(
                     raised = Some(error);
                 }
             }
-            match worker.join() {
-                Ok(result) => {
-                    if result.is_ok() && raised.is_none() && watch.pass.load(Ordering::Relaxed) > 0 {
-                        watch.total.store(watch.done.load(Ordering::Relaxed), Ordering::Relaxed);
-                        raised = watch.turn(progress, &mut (0, 0)).err();
-                    }
-                    (result, raised)
-                }
-                Err(panic) => std::panic::resume_unwind(panic),
+            let result = worker.join().expect("its panics are caught");
+            if matches!(result, Ok(Ok(_))) && raised.is_none() && watch.pass.load(Ordering::Relaxed) > 0 {
+                watch.total.store(watch.done.load(Ordering::Relaxed), Ordering::Relaxed);
+                raised = watch.turn(progress, &mut (0, 0)).err();
             }
+            (result, raised)
         })
     });
     match (raised, result) {
-        (None, result) => Ok(result?),
+        (None, result) => Ok(result??),
         (Some(raised), result) => {
-            if let Err(PartyError::Interrupted { .. }) = result {
+            if let Ok(Err(PartyError::Interrupted { .. })) = result {
                 let note = "potluck: the charge stands, and the stages so far are stored; make the same call again to go on from there at no further charge.";
                 // Python 3.10 has no notes.
                 let _ = raised.value(py).call_method1("add_note", (note,));

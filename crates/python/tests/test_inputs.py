@@ -374,3 +374,27 @@ def test_columns_of_one_name_are_named_as_such(study, north):
         study.validate("north", north.append_column("age", north["age"]))
     # Those that nobody asks for may be called as they like.
     study.validate("north", north.append_column("x", north["age"]).append_column("x", north["age"]), ignore_extra=True)
+
+
+@pytest.mark.parametrize("kind", ["stream", "file"])
+def test_damaged_arrow_files_raise_our_errors_and_nothing_is_printed(study, north, kind, capfd):
+    secret = "SECRET-SENTINEL"
+    table = north.append_column("note", pyarrow.array([secret] * ROWS))
+    sink = pyarrow.BufferOutputStream()
+    with (pyarrow.ipc.new_stream if kind == "stream" else pyarrow.ipc.new_file)(sink, table.schema) as writer:
+        writer.write_table(table)
+    good = sink.getvalue().to_pybytes()
+    Path("good.arrow").write_bytes(good)
+    study.validate("north", "good.arrow", ignore_extra=True)
+    refused = 0
+    places = [*range(8, 800, 8), *range(len(good) - 800, len(good) - 8, 8)]
+    for place in places:
+        for length in [b"\xff\xff\xff\x7f", b"\xff\xff\xff\xff\xff\xff\xff\x7f"]:
+            Path("bad.arrow").write_bytes(good[:place] + length + good[place + len(length) :])
+            try:
+                study.validate("north", "bad.arrow", ignore_extra=True)
+            except (potluck.InputError, potluck.IntegrityError) as error:
+                refused += 1
+                assert secret not in str(error)
+    assert refused > len(places) / 4
+    assert capfd.readouterr().err == ""

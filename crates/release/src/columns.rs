@@ -5,7 +5,6 @@
 
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -14,15 +13,18 @@ use arrow_array::types::Float64Type;
 use arrow_array::{Array, ArrayRef, Float64Array, RecordBatch};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use parquet::arrow::ArrowWriter;
-use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ParquetRecordBatchReaderBuilder};
 use parquet::arrow::arrow_writer::ArrowWriterOptions;
-use parquet::basic::{Compression, Encoding, ZstdLevel};
+use parquet::basic::{Compression, Encoding, Type, ZstdLevel};
 use parquet::errors::ParquetError;
-use parquet::file::metadata::{KeyValue, ParquetMetaData};
+use parquet::file::metadata::{KeyValue, ParquetMetaData, RowGroupMetaData};
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
+use parquet::file::reader::Length;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
+use crate::guard::guarded;
+use crate::parquet_file::{describe, has_plausible_pages, most_of};
 use crate::{Error, canonical};
 
 const METADATA_KEY: &str = "potluck";
@@ -107,43 +109,39 @@ impl Columns {
         kind: &'static str,
         check: impl FnOnce(&Value, &ParquetMetaData) -> Result<(), Error>,
     ) -> Result<(Self, Value), Error> {
-        let not_ours = |detail: String| Error::NotOurs { path: path.to_owned(), expected: kind, detail };
         let mut file = File::open(path).map_err(|error| Error::read(path, error))?;
-        let length = file.metadata().map_err(|error| Error::read(path, error))?.len();
         let mut magic = [0; 4];
         let header = file.read_exact(&mut magic);
         if header.is_err() || &magic != b"PAR1" {
-            return Err(not_ours("it is not a Parquet file".to_owned()));
+            let detail = "it is not a Parquet file".to_owned();
+            return Err(Error::NotOurs { path: path.to_owned(), expected: kind, detail });
         }
-        let damaged = |_| Error::tampered(path, "the Parquet file is damaged or cut short");
-        let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(damaged)?;
-        if !is_plausible(builder.metadata(), length) {
-            return Err(damaged(ParquetError::EOF(String::new())));
+        let described = describe(&file).ok_or_else(|| damaged(path))?;
+        let manifest = manifest(described.metadata(), path, kind)?;
+        check(&manifest, described.metadata())?;
+        Ok((Self::decode(file, described, path)?, manifest))
+    }
+
+    fn decode(file: File, described: ArrowReaderMetadata, path: &Path) -> Result<Self, Error> {
+        let file = Arc::new(file);
+        if !holds_numbers(described.metadata(), file.len())
+            || !has_plausible_pages(&file, described.metadata(), |_| true)
+        {
+            return Err(damaged(path));
         }
-        let metadata = builder.metadata().file_metadata().key_value_metadata();
-        let pairs = metadata.map(Vec::as_slice).unwrap_or_default();
-        let mut texts = pairs.iter().filter(|pair| pair.key == METADATA_KEY).map(|pair| &pair.value);
-        let (Some(Some(text)), None) = (texts.next(), texts.next()) else {
-            return Err(not_ours("it does not have one potluck manifest".to_owned()));
-        };
-        let manifest: Value = serde_json::from_str(text)
-            .map_err(|_| Error::tampered(path, "the manifest is not valid JSON"))?;
-        // A key that stands twice would say one thing to us and another to other readers.
-        if canonical::json(&manifest) != text.as_bytes() {
-            return Err(Error::tampered(path, "the manifest is not in canonical form"));
-        }
-        match manifest["potluck"].as_str() {
-            Some(found) if found == kind => {}
-            Some(found) => return Err(not_ours(format!("it is a {found}"))),
-            None => return Err(not_ours("its manifest does not say what it is".to_owned())),
-        }
-        crate::check_format(&manifest, path)?;
-        check(&manifest, builder.metadata())?;
+        let file = Arc::into_inner(file).ok_or_else(|| damaged(path))?;
+        let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(file, described);
         let names: Vec<String> = builder.schema().fields().iter().map(|field| field.name().clone()).collect();
         let mut values = vec![Vec::new(); names.len()];
+        let mut rows = builder.metadata().file_metadata().num_rows();
         let read = || -> Result<(), Error> {
-            for batch in builder.build().map_err(damaged)? {
-                let batch = batch.map_err(|_| Error::tampered(path, "the Parquet file is damaged"))?;
+            for batch in builder.build().map_err(|_| damaged(path))? {
+                let batch = batch.map_err(|_| damaged(path))?;
+                // Pages may hold more than the file said.
+                rows -= batch.num_rows() as i64;
+                if rows < 0 {
+                    return Err(damaged(path));
+                }
                 for (column, array) in values.iter_mut().zip(batch.columns()) {
                     let array = array
                         .as_primitive_opt::<Float64Type>()
@@ -154,11 +152,36 @@ impl Columns {
             }
             Ok(())
         };
-        // The decoder asserts some things of files that we cannot check beforehand.
-        catch_unwind(AssertUnwindSafe(read))
-            .unwrap_or_else(|_| Err(Error::tampered(path, "the Parquet file is damaged")))?;
-        Ok((Self::new(names, values), manifest))
+        guarded(read).unwrap_or_else(|_| Err(damaged(path)))?;
+        Ok(Self::new(names, values))
     }
+}
+
+fn damaged(path: &Path) -> Error {
+    Error::tampered(path, "the Parquet file is damaged or cut short")
+}
+
+/// The manifest of a file, if it says that it is a `kind`.
+fn manifest(metadata: &ParquetMetaData, path: &Path, kind: &'static str) -> Result<Value, Error> {
+    let not_ours = |detail: String| Error::NotOurs { path: path.to_owned(), expected: kind, detail };
+    let pairs = metadata.file_metadata().key_value_metadata().map(Vec::as_slice).unwrap_or_default();
+    let mut texts = pairs.iter().filter(|pair| pair.key == METADATA_KEY).map(|pair| &pair.value);
+    let (Some(Some(text)), None) = (texts.next(), texts.next()) else {
+        return Err(not_ours("it does not have one potluck manifest".to_owned()));
+    };
+    let manifest: Value =
+        serde_json::from_str(text).map_err(|_| Error::tampered(path, "the manifest is not valid JSON"))?;
+    // A key that stands twice would say one thing to us and another to other readers.
+    if canonical::json(&manifest) != text.as_bytes() {
+        return Err(Error::tampered(path, "the manifest is not in canonical form"));
+    }
+    match manifest["potluck"].as_str() {
+        Some(found) if found == kind => {}
+        Some(found) => return Err(not_ours(format!("it is a {found}"))),
+        None => return Err(not_ours("its manifest does not say what it is".to_owned())),
+    }
+    crate::check_format(&manifest, path)?;
+    Ok(manifest)
 }
 
 /// SHA-256 over the logical content: length and text of the canonical manifest, then the SHA-256 of each column as
@@ -269,23 +292,23 @@ fn sink_error(error: ParquetError) -> io::Error {
     }
 }
 
-/// Whether the places and sizes that a Parquet file claims lie within it. Its decoder takes them on trust.
-pub fn is_plausible(metadata: &ParquetMetaData, length: u64) -> bool {
-    let within = |start: i64, size: i64| {
-        let end = u64::try_from(start)
-            .ok()
-            .zip(u64::try_from(size).ok())
-            .and_then(|(start, size)| start.checked_add(size));
-        end.is_some_and(|end| end <= length)
+/// Whether a file of so many bytes can hold as many numbers as it claims: noise does not compress, so there are never
+/// many more of them than there are bytes. Codecs that cannot be told where to stop are not believed at all.
+fn holds_numbers(metadata: &ParquetMetaData, length: u64) -> bool {
+    let codecs = |codec: Compression| {
+        matches!(
+            codec,
+            Compression::UNCOMPRESSED | Compression::SNAPPY | Compression::ZSTD(_) | Compression::LZ4_RAW
+        )
     };
-    metadata.row_groups().iter().all(|group| {
-        group.num_rows() >= 0
-            && group.columns().iter().all(|column| {
-                let start = column.dictionary_page_offset().unwrap_or_else(|| column.data_page_offset());
-                within(start, column.compressed_size())
-                    && within(column.data_page_offset(), 0)
-                    && column.uncompressed_size() >= 0
-                    && column.num_values() >= 0
-            })
-    })
+    let columns = metadata.file_metadata().schema_descr().columns();
+    let rows = u64::try_from(metadata.file_metadata().num_rows()).ok();
+    let size = rows.and_then(|rows| rows.checked_mul(8)?.checked_mul(columns.len() as u64));
+    size.is_some_and(|size| size <= most_of(length))
+        && columns.iter().all(|column| column.physical_type() == Type::DOUBLE)
+        && metadata
+            .row_groups()
+            .iter()
+            .flat_map(RowGroupMetaData::columns)
+            .all(|column| codecs(column.compression()))
 }

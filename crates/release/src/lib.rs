@@ -11,13 +11,16 @@ pub mod events;
 pub mod exchange;
 pub mod files;
 pub mod fit;
+pub mod guard;
 pub mod model;
+pub mod parquet_file;
 pub mod plan;
 pub mod release;
 pub mod signing;
 pub mod statement;
 pub mod study;
 pub mod summary;
+mod thrift;
 
 pub use dataset::PublicDataset;
 pub use error::{Error, Fault};

@@ -3,7 +3,7 @@
 //! Records can only be found one after the other, so that is all that is done while reading; whether fields are text is
 //! checked by whoever takes the batch.
 
-use std::io::Read;
+use std::io::{self, Read};
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, StringArray};
@@ -15,6 +15,39 @@ use crate::Error;
 
 /// A batch ends early when the text of its columns is larger than this.
 const LARGEST: usize = 1 << 26;
+
+/// Bytes that a record may take: a quote that is not closed makes one record of all that follows.
+const LONGEST_RECORD: u64 = 1 << 26;
+
+/// Reads records of bounded length.
+pub(super) type Reader = csv::Reader<Bounded>;
+
+pub(super) fn reader(stream: Box<dyn Read + Send>) -> Reader {
+    let bounded = Bounded { stream, since_a_record: 0 };
+    csv::ReaderBuilder::new().buffer_capacity(1 << 18).from_reader(bounded)
+}
+
+/// A stream that fails when too many of its bytes were read since the last record.
+pub(super) struct Bounded {
+    stream: Box<dyn Read + Send>,
+    since_a_record: u64,
+}
+
+impl Read for Bounded {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        if self.since_a_record > LONGEST_RECORD {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        let count = self.stream.read(bytes)?;
+        self.since_a_record += count as u64;
+        Ok(count)
+    }
+}
+
+/// Whether reading failed because a record did not end.
+pub(super) fn is_too_long(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::FileTooLarge
+}
 
 /// What is wanted of the records.
 pub(crate) struct Layout {
@@ -36,7 +69,7 @@ impl Layout {
 
 /// Reads records, some at a time.
 pub(super) struct Batches {
-    reader: csv::Reader<Box<dyn Read + Send>>,
+    reader: Reader,
     record: csv::ByteRecord,
     layout: Arc<Layout>,
     batch: usize,
@@ -44,7 +77,7 @@ pub(super) struct Batches {
 }
 
 impl Batches {
-    pub(super) fn new(reader: csv::Reader<Box<dyn Read + Send>>, layout: Arc<Layout>, batch: usize) -> Self {
+    pub(super) fn new(reader: Reader, layout: Arc<Layout>, batch: usize) -> Self {
         Self { reader, record: csv::ByteRecord::new(), layout, batch, row: 0 }
     }
 
@@ -59,6 +92,7 @@ impl Batches {
                 Ok(false) => break,
                 Err(error) => return Err(self.problem(&error)),
             }
+            self.reader.get_mut().since_a_record = 0;
             self.row += 1;
             count += 1;
             for (column, &position) in columns.iter_mut().zip(&self.layout.positions) {
@@ -82,6 +116,9 @@ impl Batches {
                 "row {} has {len} fields where the header has {expected_len}; check its quotes and separators",
                 self.row + 1
             ),
+            csv::ErrorKind::Io(error) if is_too_long(error) => {
+                format!("row {} is too long; check its quotes", self.row + 1)
+            }
             csv::ErrorKind::Io(_) => {
                 format!("cannot be read after row {}; it is damaged or cut short", self.row)
             }

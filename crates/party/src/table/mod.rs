@@ -7,6 +7,7 @@
 pub(crate) mod convert;
 pub(crate) mod csv;
 mod held;
+mod ipc;
 mod parallel;
 mod positioned;
 
@@ -14,7 +15,6 @@ use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom};
 use std::num::NonZero;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -26,12 +26,9 @@ use arrow_ipc::writer::StreamWriter;
 use arrow_schema::ArrowError;
 use flate2::read::MultiGzDecoder;
 use parquet::arrow::ProjectionMask;
-use parquet::arrow::arrow_reader::{
-    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder,
-};
-
-use parquet::file::reader::Length;
-use potluck_release::columns::is_plausible;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use potluck_release::guard::guarded;
+use potluck_release::parquet_file::{describe, has_plausible_pages};
 
 use crate::Error;
 
@@ -110,13 +107,19 @@ pub(crate) struct Parts<'a> {
     /// How many rows the table says it has, if it does.
     pub(crate) rows: Option<u64>,
     /// Opens a part, or all of them one after the other.
-    pub(crate) open: Box<dyn Fn(Option<usize>) -> Result<Batches, Error> + Sync + 'a>,
+    open: Box<dyn Fn(Option<usize>) -> Result<Batches, Error> + Sync + 'a>,
 }
 
 impl<'a> Parts<'a> {
     /// A table that can only be read from start to end.
     fn whole(name: &'a str, text: bool, open: impl Fn() -> Result<Batches, Error> + Sync + 'a) -> Self {
         Self { name, text, first_rows: vec![0], rows: None, open: Box::new(move |_| open()) }
+    }
+
+    /// Opens a part, or all of them one after the other.
+    pub(crate) fn open(&self, part: Option<usize>) -> Result<Batches, Error> {
+        let batches = unless_damaged(self.name, || (self.open)(part))?;
+        Ok(Box::new(Guarded { table: self.name.to_owned(), batches }))
     }
 }
 
@@ -231,14 +234,16 @@ impl Table {
                     ::csv::ErrorKind::Utf8 { .. } => {
                         self.problem("its header line is not UTF-8 text; convert the file to UTF-8")
                     }
+                    ::csv::ErrorKind::Io(error) if csv::is_too_long(error) => {
+                        self.problem("its header line does not end; check its quotes")
+                    }
                     _ => self.damaged(),
                 })?;
                 header.iter().map(str::to_owned).collect()
             }
             Content::File(source, Format::Parquet) => {
-                let file = file(&self.name, source)?;
-                let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(|_| self.damaged())?;
-                builder.schema().fields().iter().map(|field| field.name().clone()).collect()
+                let described = describe(&file(&self.name, source)?).ok_or_else(|| self.damaged())?;
+                described.schema().fields().iter().map(|field| field.name().clone()).collect()
             }
             Content::File(source, format @ (Format::ArrowFile | Format::ArrowStream)) => {
                 let reader = self.arrow(source, *format, None)?;
@@ -324,7 +329,7 @@ impl Table {
         columns: &[String],
     ) -> Result<(bool, impl Iterator<Item = Result<RecordBatch, Error>> + use<>), Error> {
         let parts = self.parts(columns)?;
-        let batches = (parts.open)(None)?;
+        let batches = parts.open(None)?;
         Ok((parts.text, batches.map(|batch| batch.and_then(Batch::decode))))
     }
 
@@ -356,9 +361,9 @@ impl Table {
     fn row_groups(&self, source: &Source, positions: Vec<usize>) -> Result<Parts<'_>, Error> {
         let read = |source| Error::Read { table: self.name.clone(), source };
         let file = PositionedFile::new(file(&self.name, source)?).map_err(read)?;
-        let metadata =
-            ArrowReaderMetadata::load(&file, ArrowReaderOptions::default()).map_err(|_| self.damaged())?;
-        if !is_plausible(metadata.metadata(), file.len()) {
+        let metadata = describe(&file).ok_or_else(|| self.damaged())?;
+        let wanted = |leaf| positions.contains(&metadata.parquet_schema().get_column_root_idx(leaf));
+        if !has_plausible_pages(&Arc::new(file.clone()), metadata.metadata(), wanted) {
             return Err(self.damaged());
         }
         let mut first_rows = Vec::new();
@@ -393,10 +398,10 @@ impl Table {
             let batch = batch.and_then(|batch| batch.project(&order));
             batch.map(Batch::Decoded).map_err(|_| damaged(&table))
         };
-        Box::new(Guarded(reader).map(in_order))
+        Box::new(reader.map(in_order))
     }
 
-    fn csv(&self, source: &Source, format: Format) -> Result<::csv::Reader<Box<dyn Read + Send>>, Error> {
+    fn csv(&self, source: &Source, format: Format) -> Result<csv::Reader, Error> {
         let file = file(&self.name, source)?;
         let mut stream: Box<dyn Read + Send> = match format {
             Format::GzipCsv => Box::new(MultiGzDecoder::new(BufReader::new(file))),
@@ -409,8 +414,7 @@ impl Table {
         if head == [0xef, 0xbb, 0xbf] {
             head.clear();
         }
-        let stream: Box<dyn Read + Send> = Box::new(io::Cursor::new(head).chain(stream));
-        Ok(::csv::ReaderBuilder::new().buffer_capacity(1 << 18).from_reader(stream))
+        Ok(csv::reader(Box::new(io::Cursor::new(head).chain(stream))))
     }
 
     fn arrow(
@@ -419,10 +423,18 @@ impl Table {
         format: Format,
         projection: Option<Vec<usize>>,
     ) -> Result<Box<dyn RecordBatchReader + Send>, Error> {
-        let file = BufReader::new(file(&self.name, source)?);
-        Ok(match format {
-            Format::ArrowFile => Box::new(FileReader::try_new(file, projection).map_err(|_| self.damaged())?),
-            _ => Box::new(StreamReader::try_new(file, projection).map_err(|_| self.damaged())?),
+        let file = file(&self.name, source)?;
+        let is_file = format == Format::ArrowFile;
+        if !(if is_file { ipc::is_plausible_file(&file) } else { ipc::is_plausible_stream(&file) }) {
+            return Err(self.damaged());
+        }
+        let file = BufReader::new(file);
+        unless_damaged(&self.name, || {
+            Ok(if is_file {
+                Box::new(FileReader::try_new(file, projection).map_err(|_| self.damaged())?) as Box<_>
+            } else {
+                Box::new(StreamReader::try_new(file, projection).map_err(|_| self.damaged())?) as Box<_>
+            })
         })
     }
 }
@@ -484,15 +496,22 @@ fn damaged(table: &str) -> Error {
     }
 }
 
-/// A decoder that asserts what it should check: a panic on a damaged file becomes an error.
-struct Guarded<I>(I);
+/// What a decoder gives. It may assert what it should check: a panic on a damaged file becomes an error.
+fn unless_damaged<T>(table: &str, decode: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
+    guarded(decode).unwrap_or_else(|_| Err(damaged(table)))
+}
 
-impl<I: Iterator<Item = Result<RecordBatch, ArrowError>>> Iterator for Guarded<I> {
-    type Item = Result<RecordBatch, ArrowError>;
+/// Batches of a decoder that may panic.
+struct Guarded {
+    table: String,
+    batches: Batches,
+}
+
+impl Iterator for Guarded {
+    type Item = Result<Batch, Error>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        catch_unwind(AssertUnwindSafe(|| self.0.next()))
-            .unwrap_or_else(|_| Some(Err(ArrowError::ParquetError(String::new()))))
+        unless_damaged(&self.table, || self.batches.next().transpose()).transpose()
     }
 }
 

@@ -88,7 +88,7 @@ impl Reading<'_> {
             let mut reader = lock(&part);
             opened.parts.push(Arc::clone(&part));
             drop(opened);
-            match (self.parts.open)(Some(at)) {
+            match self.parts.open(Some(at)) {
                 Ok(batches) => {
                     let end = first_rows.get(at + 1).copied().or(self.parts.rows);
                     *reader = Some(Part { batches, next: first, end });

@@ -8,7 +8,7 @@ use std::io::{self, BufReader, Read};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use parquet::errors::Result;
+use parquet::errors::{ParquetError, Result};
 use parquet::file::reader::{ChunkReader, Length};
 
 /// A file that any number of threads can read.
@@ -39,6 +39,10 @@ impl ChunkReader for PositionedFile {
     }
 
     fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes> {
+        // A length that the file claims may be anything.
+        if start.checked_add(length as u64).is_none_or(|end| end > self.length) {
+            return Err(ParquetError::EOF("beyond the end".to_owned()));
+        }
         let mut bytes = vec![0; length];
         read_exact_at(&self.file, start, &mut bytes)?;
         Ok(bytes.into())
