@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use potluck_release::Fault;
 use thiserror::Error;
 
+use crate::entropy::Unusable;
+
 /// An error of the private side.
 #[derive(Debug, Error)]
 pub enum Error {
@@ -63,9 +65,11 @@ pub enum Error {
     /// Whoever asked for it wants it to stop.
     #[error("stopped on request")]
     Stopped,
-    /// The operating system gave no randomness.
-    #[error("the operating system gave no randomness ({0}); nothing was released: try again")]
-    Entropy(getrandom::Error),
+    /// The operating system gave no randomness that can be used.
+    #[error(
+        "the operating system gave no randomness that can be used ({0}); no noise was drawn: try again, and if that does not help, use another machine"
+    )]
+    Entropy(Unusable),
     /// A temporary file could not be used.
     #[error("cannot use a temporary file: {0}; choose another folder with --tmp-dir")]
     Temporary(io::Error),

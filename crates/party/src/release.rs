@@ -291,8 +291,12 @@ pub(crate) fn draw<'i, R: CryptoRng>(
 ) -> Result<(), Error> {
     let (stage, position) = (&standing.stage, standing.position());
     let interrupted = |error| Error::Interrupted { stage: position + 1, source: Box::new(error) };
-    let read = match read() {
-        Ok(read) => read,
+    let prepared = read().and_then(|read| {
+        observer.step(Step::Summed(position));
+        Ok((read, seed()?))
+    });
+    let (read, mut rng) = match prepared {
+        Ok(prepared) => prepared,
         Err(error) => {
             if session.state == State::Reserved && position == 0 {
                 ledger.give_back(session)?;
@@ -301,8 +305,6 @@ pub(crate) fn draw<'i, R: CryptoRng>(
             return Err(interrupted(error));
         }
     };
-    observer.step(Step::Summed(position));
-    let mut rng = seed()?;
     ledger.spend(session)?;
     observer.step(Step::Spent(position));
     ledger.store_stage(session, position, stage.coordinates(), |store| match read {
