@@ -123,6 +123,18 @@ pub enum Error {
         table: String,
         /// μ² of the release.
         needed: f64,
+    /// The release was charged to another budget.
+    #[error(
+        "the columns of {party} under this study are charged to the budget of table {other:?} already, not to that of {table:?}; one study and party is one release, and a second draw would reveal more than either budget counts. Go on with --budget {other}; nothing was read or charged"
+    )]
+    OtherBudget {
+        /// The party.
+        party: String,
+        /// The table whose budget was named.
+        table: String,
+        /// The table whose budget the release is charged to.
+        other: String,
+    },
         /// μ² left.
         left: f64,
         /// μ² in all.
@@ -174,3 +186,4 @@ impl Error {
         }
     }
 }
+            | Self::OtherBudget { .. }

@@ -446,15 +446,29 @@ impl Ledger {
         text.parse().map(MuSquared::from_units).map_err(|_| self.damaged("a charge is not a number"))
     }
 
-    /// The live session of a party's release under a study, if there is one.
+    /// The live session of a party's release under a study, if there is one. Refuses if it is charged to another table's
+    /// budget.
+    ///
+    /// # Privacy
+    /// A study and a party are one release, drawn once: the ledger's budgets may be about the same people
+    /// (docs/PRIVACY.md#ledger).
     pub fn session(&self, table: &str, study_id: &str, party: &str) -> Result<Option<Session>, Error> {
-        let matches = |session: &Session| {
-            session.table == table
-                && session.study_id == study_id
-                && session.party == party
-                && session.state != State::Void
+        let live = |session: &Session| {
+            session.study_id == study_id && session.party == party && session.state != State::Void
         };
-        Ok(self.sessions()?.into_iter().find(matches))
+        let mut live: Vec<Session> = self.sessions()?.into_iter().filter(live).collect();
+        // A ledger of version 0.1 may have several, one a budget; each of them stands.
+        if let Some(own) = live.iter().position(|session| session.table == table) {
+            return Ok(Some(live.swap_remove(own)));
+        }
+        match live.pop() {
+            None => Ok(None),
+            Some(session) => Err(Error::OtherBudget {
+                party: session.party,
+                table: table.to_owned(),
+                other: session.table,
+            }),
+        }
     }
 
     /// Refuses a new release that the budget of a table does not allow; charges nothing.

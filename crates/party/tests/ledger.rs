@@ -221,3 +221,41 @@ fn the_table_is_chosen_only_where_there_is_no_doubt() {
     assert!(doubt.contains("animals, people") && doubt.contains("--budget"), "{doubt}");
     assert_eq!(ledger.choose_table(Some("animals")).unwrap(), "animals");
 }
+
+/// Budgets of two names may be about the same people, and two draws of one stage average the noise away.
+#[test]
+fn one_study_and_party_is_charged_to_one_budget_only() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("ledger.sqlite");
+    let mut ledger = Ledger::open_or_create(&path).unwrap();
+    let mu = Mu::from_numerator(1000).unwrap();
+    for table in ["people", "patients", "clients"] {
+        ledger.set_budget(table, epsilon(1.0), delta()).unwrap();
+    }
+    let refused = |ledger: &mut Ledger, state: &str| {
+        let error = ledger.reserve("patients", purpose("a", mu)).unwrap_err();
+        let Error::OtherBudget { table, other, .. } = &error else { panic!("{state}: {error}") };
+        assert_eq!((table.as_str(), other.as_str()), ("patients", "people"), "{state}");
+        assert!(error.to_string().contains("--budget people"), "{error}");
+        assert!(ledger.session("clients", "a", "north").is_err(), "{state}");
+        assert_eq!(ledger.budget("patients").unwrap().unwrap().spent, MuSquared::ZERO, "{state}");
+    };
+    let session = ledger.reserve("people", purpose("a", mu)).unwrap();
+    refused(&mut ledger, "reserved");
+    ledger.spend(&session).unwrap();
+    refused(&mut ledger, "spent");
+    store(&mut ledger, &session, &[1, 2, 3]).unwrap();
+    ledger.publish(&session, "hash").unwrap();
+    refused(&mut ledger, "published");
+    drop(ledger);
+    let mut ledger = Ledger::open(&path).unwrap();
+    refused(&mut ledger, "opened again");
+    // Its own budget, another study and another party are as free as before.
+    assert_eq!(ledger.reserve("people", purpose("a", mu)).unwrap().state, State::Published);
+    ledger.reserve("patients", purpose("b", mu)).unwrap();
+    ledger.reserve("patients", Purpose { party: "south", ..purpose("a", mu) }).unwrap();
+    // What was given back before any noise was drawn may be charged elsewhere.
+    let session = ledger.reserve("people", purpose("c", mu)).unwrap();
+    ledger.give_back(&session).unwrap();
+    ledger.reserve("patients", purpose("c", mu)).unwrap();
+}

@@ -520,6 +520,33 @@ fn the_state_folder_remembers_the_table_of_one_release() {
     let load = |study: &Study| Remembered::load(study, PARTY, &state);
     assert!(load(&study).unwrap().is_none());
     let remembered = Remembered {
+#[test]
+fn sums_of_one_release_are_not_noised_under_a_second_budget() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut ledger = new_ledger(folder.path());
+    ledger.set_budget("clients", Epsilon::new(1.0).unwrap(), Delta::new(1e-5).unwrap()).unwrap();
+    let study = calibrated();
+    let source = source(&study, Dialect::DuckDb);
+    let first = staged(&study, &source);
+    let query = first.next_query(&ledger).unwrap().unwrap();
+    let rows = results(&answer(&study, Dialect::DuckDb, &subjects(ROWS), &[], &query));
+    first.feed(&mut ledger, &rows, &()).unwrap();
+    let second = StagedRelease { budget: "clients", ..staged(&study, &source) };
+    let out = folder.path().join("out");
+    let refusals = [
+        second.next_query(&ledger).map(drop),
+        second.feed(&mut ledger, &rows, &()).map(drop),
+        second.stored_stages(&ledger).map(drop),
+        second.check_out(&ledger, &out, Existing::Keep),
+        second.finish(&mut ledger, &out, Existing::Keep, None, &()).map(drop),
+    ];
+    for refused in refusals {
+        let Err(Error::OtherBudget { table, other, .. }) = refused else { panic!("it was taken") };
+        assert_eq!((table.as_str(), other.as_str()), ("clients", "patients"));
+    }
+    assert_eq!(ledger.budget("clients").unwrap().unwrap().spent, MuSquared::ZERO);
+}
+
         source: source(&study, Dialect::Spark),
         ledger: "/somewhere/ledger.sqlite".into(),
         budget: "patients".to_owned(),
