@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use potluck_release::Fault;
 use thiserror::Error;
 
+use crate::Refusal;
 use crate::entropy::Unusable;
 
 /// An error of the private side.
@@ -51,6 +52,14 @@ pub enum Error {
         row: u64,
         /// What is wrong and what to do.
         problem: String,
+    },
+    /// The table is refused for what stands in it.
+    #[error("{source}")]
+    Refused {
+        /// The kind of reason.
+        reason: Refusal,
+        /// The reason in full, for the party's own eyes.
+        source: Box<Error>,
     },
     /// A later stage could not be computed.
     #[error(
@@ -114,15 +123,6 @@ pub enum Error {
         /// The table.
         table: String,
     },
-    /// The budget does not allow the release.
-    #[error(
-        "the budget of table {table:?} does not allow this release: it needs {needed:.6} of μ², {left:.6} of {total:.6} is left; nothing was written or charged. Lower ε in a new study, or ask whoever set the budget"
-    )]
-    Overspend {
-        /// The table.
-        table: String,
-        /// μ² of the release.
-        needed: f64,
     /// The release was charged to another budget.
     #[error(
         "the columns of {party} under this study are charged to the budget of table {other:?} already, not to that of {table:?}; one study and party is one release, and a second draw would reveal more than either budget counts. Go on with --budget {other}; nothing was read or charged"
@@ -135,6 +135,15 @@ pub enum Error {
         /// The table whose budget the release is charged to.
         other: String,
     },
+    /// The budget does not allow the release.
+    #[error(
+        "the budget of table {table:?} does not allow this release: it needs {needed:.6} of μ², {left:.6} of {total:.6} is left; nothing was written or charged. Lower ε in a new study, or ask whoever set the budget"
+    )]
+    Overspend {
+        /// The table.
+        table: String,
+        /// μ² of the release.
+        needed: f64,
         /// μ² left.
         left: f64,
         /// μ² in all.
@@ -169,21 +178,36 @@ impl Error {
                 "has {how} rows than the {rows} of the study; every party needs exactly one row for each subject of the study"
             ),
         }
+        .refusing(Refusal::Rows)
+    }
+
+    /// The same, known to depend on what stands in the table.
+    pub(crate) fn refusing(self, reason: Refusal) -> Self {
+        Self::Refused { reason, source: Box::new(self) }
+    }
+
+    /// Why the table was refused, if it was for what stands in it.
+    pub fn refusal(&self) -> Option<Refusal> {
+        match self {
+            Self::Refused { reason, .. } => Some(*reason),
+            Self::Interrupted { source, .. } => source.refusal(),
+            _ => None,
+        }
     }
 
     /// Whose fault it is.
     pub fn fault(&self) -> Fault {
         match self {
             Self::Release(error) => error.fault(),
-            Self::Interrupted { source, .. } => source.fault(),
+            Self::Refused { source, .. } | Self::Interrupted { source, .. } => source.fault(),
             Self::NoLedger { .. }
             | Self::LedgerInUse { .. }
             | Self::NoBudget(_)
             | Self::BudgetExists { .. }
+            | Self::OtherBudget { .. }
             | Self::Overspend { .. } => Fault::Budget,
             Self::LedgerDamaged { .. } => Fault::Integrity,
             _ => Fault::Input,
         }
     }
 }
-            | Self::OtherBudget { .. }

@@ -4,6 +4,8 @@
 //! reserved, spent from the moment the first noise may have been drawn, and published. μ² is kept as a whole
 //! number of units of 2⁻⁶⁴, without rounding. Opening the ledger locks out every other process.
 
+mod refusals;
+
 use std::env;
 use std::path::{Path, PathBuf};
 
@@ -12,11 +14,14 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, params};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
+pub use refusals::Refused;
+
 use crate::{Error, NoBudget};
 
 /// "potl" in SQLite's application id.
 const APPLICATION_ID: i32 = 0x706f_746c;
-const VERSION: i32 = 1;
+/// Version 2 keeps refusals; version 1 becomes it when it is opened.
+const VERSION: i32 = 2;
 /// Noised integers stored together: 1 MiB.
 pub const CHUNK: usize = 1 << 17;
 
@@ -249,7 +254,8 @@ impl Ledger {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let ledger = Self::connect(path, flags)?;
         let setup = format!(
-            "BEGIN; {SCHEMA} PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {VERSION}; COMMIT;"
+            "BEGIN; {SCHEMA} {} PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {VERSION}; COMMIT;",
+            refusals::SCHEMA
         );
         ledger.connection.execute_batch(&setup).map_err(|error| ledger.error(error))?;
         Ok(ledger)
@@ -283,14 +289,20 @@ impl Ledger {
         if pragma("application_id")? != APPLICATION_ID {
             return Err(self.damaged("it is not a potluck ledger"));
         }
-        let version = pragma("user_version")?;
-        if version != VERSION {
-            return Err(
-                self.damaged(&format!("it has version {version}, this potluck knows version {VERSION}"))
-            );
+        match pragma("user_version")? {
+            VERSION => {}
+            1 => {
+                let upgrade = format!("BEGIN; {} PRAGMA user_version = {VERSION}; COMMIT;", refusals::SCHEMA);
+                self.connection.execute_batch(&upgrade).map_err(|error| self.error(error))?;
+            }
+            version => {
+                return Err(
+                    self.damaged(&format!("it has version {version}, this potluck knows version {VERSION}"))
+                );
+            }
         }
         // Stages may be large, and have checksums of their own.
-        for table in ["budget", "session"] {
+        for table in ["budget", "session", "refusal"] {
             let report: String = self
                 .connection
                 .query_row(&format!("PRAGMA quick_check({table})"), [], |row| row.get(0))
@@ -315,11 +327,14 @@ impl Ledger {
         &self.path
     }
 
-    /// All of it for machines: budgets and sessions.
+    /// All of it for machines: budgets, sessions and refusals.
     pub fn to_json(&self) -> Result<Value, Error> {
         let budgets: Vec<Value> = self.budgets()?.iter().map(Budget::to_json).collect();
         let sessions: Vec<Value> = self.sessions()?.iter().map(Session::to_json).collect();
-        Ok(json!({ "unit": "2^-64 of mu^2", "budgets": budgets, "sessions": sessions }))
+        let refusals: Vec<Value> = self.refusals()?.iter().map(Refused::to_json).collect();
+        Ok(json!({
+            "unit": "2^-64 of mu^2", "budgets": budgets, "sessions": sessions, "refusals": refusals,
+        }))
     }
 
     /// Sets the budget of a table, once.

@@ -280,8 +280,24 @@ pub(crate) enum Read<'a> {
     Rows(&'a Input<'a>),
 }
 
-/// Has a stage's sums computed, adds noise and stores the result for good.
+/// Has a stage's sums computed, adds noise and stores the result for good. If the table is refused for what stands in it,
+/// the ledger remembers that.
 pub(crate) fn draw<'i, R: CryptoRng>(
+    standing: &Standing,
+    ledger: &mut Ledger,
+    session: &Session,
+    observer: &dyn Observer,
+    seed: &impl Fn() -> Result<R, Error>,
+    read: impl FnOnce() -> Result<Read<'i>, Error>,
+) -> Result<(), Error> {
+    let drawn = try_to_draw(standing, ledger, session, observer, seed, read);
+    if let Err(error) = &drawn {
+        ledger.record_refusal(&session.study_id, &session.study_name, &session.party, error)?;
+    }
+    drawn
+}
+
+fn try_to_draw<'i, R: CryptoRng>(
     standing: &Standing,
     ledger: &mut Ledger,
     session: &Session,

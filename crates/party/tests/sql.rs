@@ -15,7 +15,7 @@ use potluck_party::release::release_with;
 use potluck_party::sql::{
     Description, Dialect, Fed, Query, Remembered, ResultRow, Results, Source, StagedRelease,
 };
-use potluck_party::{Error, Ledger, Observer, Step};
+use potluck_party::{Error, Ledger, Observer, Refusal, Step};
 use potluck_release::files::Existing;
 use potluck_release::study::IdKind;
 use potluck_release::{Release, Study};
@@ -260,10 +260,13 @@ fn a_result_that_is_not_quite_right_costs_nothing() {
     let mut ledger = new_ledger(folder.path());
     let query = staged.next_query(&ledger).unwrap().unwrap();
     let right = answer(&study, Dialect::Postgres, &subjects(ROWS), &[], &query);
+    let mut refused = Vec::new();
     for (what, message, change) in changes {
         let mut rows = right.clone();
         change(&mut rows);
-        let error = staged.feed(&mut ledger, &results(&rows), &()).err().unwrap().to_string();
+        let error = staged.feed(&mut ledger, &results(&rows), &()).err().unwrap();
+        refused.extend(error.refusal());
+        let error = error.to_string();
         assert!(error.contains(message), "{what}: {error}");
         assert_eq!(spent(&ledger), MuSquared::ZERO, "{what}");
         assert_eq!(staged.stored_stages(&ledger).unwrap(), 0, "{what}");
@@ -272,6 +275,11 @@ fn a_result_that_is_not_quite_right_costs_nothing() {
             assert!(!error.contains(number), "{what}: {error}");
         }
     }
+    // What depends on the table is remembered, and what only depends on the file is not.
+    use Refusal::{DuplicateId, Id, Rows, Type, Value};
+    assert_eq!(refused, [Rows, Type, Type, Type, Type, Type, DuplicateId, Id, Rows, Rows, Value]);
+    let recorded: Vec<Refusal> = ledger.refusals().unwrap().iter().map(|refused| refused.reason).collect();
+    assert_eq!(recorded, refused);
     assert_eq!(staged.feed(&mut ledger, &results(&right), &()).unwrap(), Fed::Stored);
     // From here on the charge stands, and the message says so.
     let error =
@@ -513,14 +521,6 @@ fn the_budget_is_looked_at_before_an_engine_works() {
 }
 
 #[test]
-fn the_state_folder_remembers_the_table_of_one_release() {
-    let folder = tempfile::tempdir().unwrap();
-    let study = calibrated();
-    let state = folder.path().join("state");
-    let load = |study: &Study| Remembered::load(study, PARTY, &state);
-    assert!(load(&study).unwrap().is_none());
-    let remembered = Remembered {
-#[test]
 fn sums_of_one_release_are_not_noised_under_a_second_budget() {
     let folder = tempfile::tempdir().unwrap();
     let mut ledger = new_ledger(folder.path());
@@ -547,6 +547,14 @@ fn sums_of_one_release_are_not_noised_under_a_second_budget() {
     assert_eq!(ledger.budget("clients").unwrap().unwrap().spent, MuSquared::ZERO);
 }
 
+#[test]
+fn the_state_folder_remembers_the_table_of_one_release() {
+    let folder = tempfile::tempdir().unwrap();
+    let study = calibrated();
+    let state = folder.path().join("state");
+    let load = |study: &Study| Remembered::load(study, PARTY, &state);
+    assert!(load(&study).unwrap().is_none());
+    let remembered = Remembered {
         source: source(&study, Dialect::Spark),
         ledger: "/somewhere/ledger.sqlite".into(),
         budget: "patients".to_owned(),
