@@ -197,6 +197,7 @@ fn replace_count(text: &mut String, place: usize, number: &str) {
 /// Everything that may be wrong with the answer to the first query, and what is said about it.
 #[test]
 fn a_result_that_is_not_quite_right_costs_nothing() {
+    use Refusal::{DuplicateId, Id, Rows, Type, Value};
     type Change = fn(&mut Vec<(String, i64, String)>);
     let changes: &[(&str, &str, Change)] = &[
         ("another query", "is not the result of the query of stage 1", |rows| rows[0].2 = "0".repeat(64)),
@@ -276,7 +277,6 @@ fn a_result_that_is_not_quite_right_costs_nothing() {
         }
     }
     // What depends on the table is remembered, and what only depends on the file is not.
-    use Refusal::{DuplicateId, Id, Rows, Type, Value};
     assert_eq!(refused, [Rows, Type, Type, Type, Type, Type, DuplicateId, Id, Rows, Rows, Value]);
     let recorded: Vec<Refusal> = ledger.refusals().unwrap().iter().map(|refused| refused.reason).collect();
     assert_eq!(recorded, refused);
