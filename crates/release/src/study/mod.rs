@@ -8,8 +8,6 @@
 mod document;
 mod extension;
 mod seal;
-#[cfg(test)]
-mod tests;
 
 use std::collections::HashSet;
 use std::fs;
