@@ -107,10 +107,10 @@ def people(rows, kind):
         "flag": missing(random.random(rows) < 0.3),
         "born": missing(random.integers(-30000, 30000, rows).astype("int32")).cast(pyarrow.date32()),
         ODD: pyarrow.array(random.random(rows)),
-        "smoker": missing(random.choice(["no", "yes"], rows)),
+        "smoker": missing(random.choice(["no", "yes", "sometimes", "No", ""], rows)),
         "region": missing(words[random.integers(0, len(words), rows)]),
         "member": pyarrow.array(random.random(rows) < 0.7),
-        "grade": missing(random.integers(-1, 3, rows).astype("int64")),
+        "grade": missing(random.integers(-3, 5, rows).astype("int64")),
     }
     # Two digits after the point, exactly.
     cents = table["money"].cast(pyarrow.decimal128(21, 2))
@@ -233,7 +233,7 @@ def test_every_engine_gives_the_sums_of_the_built_in_reader(engines, tmp_path, k
     assert "north.release.parquet" in potluck("verify", "north.release.parquet", folder=tmp_path)
 
 
-FEW = {"amount": {"lo": 0, "hi": 1, "missing": "error"}, "grade": {"levels": ["a", "b", "c"]}}
+FEW = {"amount": {"lo": 0, "hi": 1, "missing": "error"}, "grade": {"levels": ["a", "b", "c"], "unknown": "error"}}
 
 
 def few(rows=300):
@@ -284,6 +284,11 @@ def test_what_is_wrong_with_a_table_is_found_by_the_engine_and_costs_nothing(eng
         assert problem.strip() in hand_in(tmp_path, name, "sums.csv", code=3), problem
         assert spent(tmp_path) == "0"
         assert not (tmp_path / "north.release.parquet").exists()
+    # The ledger counts them by kind, and has nothing else of them.
+    refusals = json.loads(potluck("ledger", "show", "--ledger", "ledger", "--json", folder=tmp_path))["refusals"]
+    kinds = ["duplicate-id", "id", "id", "rows", "rows", "rows", "value", "value", "value", "type", "type", "type"]
+    assert [refused["reason"] for refused in refusals] == kinds
+    assert set(refusals[0]) == {"study_id", "study", "party", "reason", "created"}
     if name == "spark":
         # Without ANSI mode a date cast to a number is NULL, and would pass for missing.
         dates = pyarrow.array(range(300), pyarrow.int32()).cast(pyarrow.date32())

@@ -49,6 +49,11 @@ impl Printer {
         }
     }
 
+    /// A remark for people that nobody should miss.
+    pub(crate) fn warn(&self, text: &str) {
+        self.note(&alarming(&format!("Careful: {text}"), &io::stderr()));
+    }
+
     pub(crate) fn error(&self, error: &Error, code: u8) {
         if self.json {
             say(&json!({ "error": error.to_string(), "exit_code": code }).to_string());
@@ -167,6 +172,13 @@ impl Drop for Progress {
     fn drop(&mut self) {
         self.0.finish_and_clear();
     }
+}
+
+/// The text in red where the stream is a terminal that shows colours (<https://no-color.org>).
+pub(crate) fn alarming(text: &str, stream: &impl IsTerminal) -> String {
+    let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
+        || std::env::var_os("TERM").is_some_and(|terminal| terminal == "dumb");
+    if plain || !stream.is_terminal() { text.to_owned() } else { format!("\x1b[1;31m{text}\x1b[0m") }
 }
 
 /// A table in columns: the first one left-aligned, the others right-aligned.

@@ -158,8 +158,21 @@ fn predictions_follow_the_model() {
         assert!((prediction - expected.clamp(low, high)).abs() < 1e-9, "{line}: {expected}");
     }
     assert_eq!(piped.lines().count(), 4);
+    // A value that is no level counts as missing, or is refused, as the study has it.
     place.write("unknown.csv", table.replace(",yes,", ",secret,"));
-    let unknown = place.run(&["predict", "demo/model.json", "--data", "unknown.csv"]);
+    place.write("empty.csv", table.replace(",yes,", ",,"));
+    let predicted = |model: &str, data: &str| place.run(&["predict", model, "--data", data]);
+    let unknown = predicted("demo/model.json", "unknown.csv").ok().stdout;
+    assert_eq!(unknown, predicted("demo/model.json", "empty.csv").ok().stdout);
+    let mut strict = model.clone();
+    for coefficient in strict["coefficients"].as_array_mut().unwrap() {
+        if let Some(level) = coefficient["term"].get_mut("level") {
+            assert_eq!(level["unknown"], "missing");
+            level["unknown"] = "error".into();
+        }
+    }
+    place.write("strict.json", strict.to_string());
+    let unknown = predicted("strict.json", "unknown.csv");
     assert_eq!(unknown.code, 3);
     assert!(
         unknown.stderr.contains("column \"smoker\", row 2") && !unknown.stderr.contains("secret"),

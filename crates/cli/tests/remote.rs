@@ -15,7 +15,7 @@ use potluck_release::signing::SigningKey;
 use potluck_release::{Draft, Extension, PublicDataset, Release, Study};
 use serde_json::Value;
 use stand_in::{COORDINATOR, StandIn};
-use support::{Outcome, Workplace};
+use support::{Outcome, STUDY, Workplace};
 
 /// A hub with the study, and the workplace of a coordinator and both parties.
 struct Scene {
@@ -26,7 +26,11 @@ struct Scene {
 
 impl Scene {
     fn new() -> Self {
-        let (hub, place) = (StandIn::new(), Workplace::new());
+        Self::with_study(STUDY)
+    }
+
+    fn with_study(study: &str) -> Self {
+        let (hub, place) = (StandIn::new(), Workplace::with_study(study));
         place.write("coordinator.token", COORDINATOR);
         let mut scene = Self { hub, place, url: String::new() };
         let created = scene.create(&["--out", "invitations", "--json"]).json();
@@ -369,6 +373,15 @@ fn the_contract_is_shown_whatever_the_hub_says() {
     // Agreed with our own signature: not asked again.
     let again = scene.accept("north", &[]).ok();
     assert!(!again.stderr.contains("you are asked"), "{}", again.stderr);
+}
+
+#[test]
+fn a_party_is_warned_of_a_study_that_makes_it_refuse() {
+    let levels = "levels = [\"no\", \"yes\"]\n";
+    let scene = Scene::with_study(&STUDY.replace(levels, &format!("{levels}unknown = \"error\"\n")));
+    scene.accept("north", &[]).refused(2, &["Careful: this study makes north refuse its table", "smoker"]);
+    let other = scene.accept("south", &["--yes"]).ok();
+    assert!(!other.stderr.contains("Careful"), "{}", other.stderr);
 }
 
 #[test]

@@ -156,6 +156,27 @@ fn every_page_is_sound_and_says_what_it_should() {
 }
 
 #[test]
+fn a_study_that_makes_a_party_refuse_is_shown_with_a_warning() {
+    let hub = Hub::start();
+    let browser = Browser::new(&hub);
+    let (warning, levels) =
+        ("<p class=\"warning\"><strong>Careful: </strong>this study makes", "levels = [\"no\", \"yes\"]\n");
+    let strict = STUDY.replace(levels, &format!("{levels}unknown = \"error\"\n"));
+    assert_ne!(strict, STUDY);
+    let study = |text: &str, key: u8| {
+        let members = hub.create(&sealed_with(text, key), false);
+        browser.get(&format!("/studies/{}", members[0].study.id())).sound(200)
+    };
+    let strict = study(&strict, 8);
+    for words in [warning, "refuse its table", "; never any other"] {
+        strict.says(words);
+    }
+    let plain = study(STUDY, 9);
+    plain.says("; others count as missing");
+    assert!(!plain.html.contains(warning));
+}
+
+#[test]
 fn assets_are_named_after_their_content_and_kept() {
     let hub = Hub::start();
     let browser = Browser::new(&hub);

@@ -6,6 +6,9 @@ use std::path::PathBuf;
 use potluck_release::Fault;
 use thiserror::Error;
 
+use crate::Refusal;
+use crate::entropy::Unusable;
+
 /// An error of the private side.
 #[derive(Debug, Error)]
 pub enum Error {
@@ -50,6 +53,14 @@ pub enum Error {
         /// What is wrong and what to do.
         problem: String,
     },
+    /// The table is refused for what stands in it.
+    #[error("{source}")]
+    Refused {
+        /// The kind of reason.
+        reason: Refusal,
+        /// The reason in full, for the party's own eyes.
+        source: Box<Error>,
+    },
     /// A later stage could not be computed.
     #[error(
         "stage {stage} could not be computed: {source}\nThe charge stands, and the stages before it are stored: once this is mended, run the same command again; it goes on from there at no further charge"
@@ -63,9 +74,11 @@ pub enum Error {
     /// Whoever asked for it wants it to stop.
     #[error("stopped on request")]
     Stopped,
-    /// The operating system gave no randomness.
-    #[error("the operating system gave no randomness ({0}); nothing was released: try again")]
-    Entropy(getrandom::Error),
+    /// The operating system gave no randomness that can be used.
+    #[error(
+        "the operating system gave no randomness that can be used ({0}); no noise was drawn: try again, and if that does not help, use another machine"
+    )]
+    Entropy(Unusable),
     /// A temporary file could not be used.
     #[error("cannot use a temporary file: {0}; choose another folder with --tmp-dir")]
     Temporary(io::Error),
@@ -110,6 +123,18 @@ pub enum Error {
         /// The table.
         table: String,
     },
+    /// The release was charged to another budget.
+    #[error(
+        "the columns of {party} under this study are charged to the budget of table {other:?} already, not to that of {table:?}; one study and party is one release, and a second draw would reveal more than either budget counts. Go on with --budget {other}; nothing was read or charged"
+    )]
+    OtherBudget {
+        /// The party.
+        party: String,
+        /// The table whose budget was named.
+        table: String,
+        /// The table whose budget the release is charged to.
+        other: String,
+    },
     /// The budget does not allow the release.
     #[error(
         "the budget of table {table:?} does not allow this release: it needs {needed:.6} of μ², {left:.6} of {total:.6} is left; nothing was written or charged. Lower ε in a new study, or ask whoever set the budget"
@@ -153,17 +178,33 @@ impl Error {
                 "has {how} rows than the {rows} of the study; every party needs exactly one row for each subject of the study"
             ),
         }
+        .refusing(Refusal::Rows)
+    }
+
+    /// The same, known to depend on what stands in the table.
+    pub(crate) fn refusing(self, reason: Refusal) -> Self {
+        Self::Refused { reason, source: Box::new(self) }
+    }
+
+    /// Why the table was refused, if it was for what stands in it.
+    pub fn refusal(&self) -> Option<Refusal> {
+        match self {
+            Self::Refused { reason, .. } => Some(*reason),
+            Self::Interrupted { source, .. } => source.refusal(),
+            _ => None,
+        }
     }
 
     /// Whose fault it is.
     pub fn fault(&self) -> Fault {
         match self {
             Self::Release(error) => error.fault(),
-            Self::Interrupted { source, .. } => source.fault(),
+            Self::Refused { source, .. } | Self::Interrupted { source, .. } => source.fault(),
             Self::NoLedger { .. }
             | Self::LedgerInUse { .. }
             | Self::NoBudget(_)
             | Self::BudgetExists { .. }
+            | Self::OtherBudget { .. }
             | Self::Overspend { .. } => Fault::Budget,
             Self::LedgerDamaged { .. } => Fault::Integrity,
             _ => Fault::Input,

@@ -4,6 +4,8 @@
 //! reserved, spent from the moment the first noise may have been drawn, and published. μ² is kept as a whole
 //! number of units of 2⁻⁶⁴, without rounding. Opening the ledger locks out every other process.
 
+mod refusals;
+
 use std::env;
 use std::path::{Path, PathBuf};
 
@@ -12,11 +14,14 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, params};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
+pub use refusals::Refused;
+
 use crate::{Error, NoBudget};
 
 /// "potl" in SQLite's application id.
 const APPLICATION_ID: i32 = 0x706f_746c;
-const VERSION: i32 = 1;
+/// Version 2 keeps refusals; version 1 becomes it when it is opened.
+const VERSION: i32 = 2;
 /// Noised integers stored together: 1 MiB.
 pub const CHUNK: usize = 1 << 17;
 
@@ -249,7 +254,8 @@ impl Ledger {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let ledger = Self::connect(path, flags)?;
         let setup = format!(
-            "BEGIN; {SCHEMA} PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {VERSION}; COMMIT;"
+            "BEGIN; {SCHEMA} {} PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {VERSION}; COMMIT;",
+            refusals::SCHEMA
         );
         ledger.connection.execute_batch(&setup).map_err(|error| ledger.error(error))?;
         Ok(ledger)
@@ -283,14 +289,20 @@ impl Ledger {
         if pragma("application_id")? != APPLICATION_ID {
             return Err(self.damaged("it is not a potluck ledger"));
         }
-        let version = pragma("user_version")?;
-        if version != VERSION {
-            return Err(
-                self.damaged(&format!("it has version {version}, this potluck knows version {VERSION}"))
-            );
+        match pragma("user_version")? {
+            VERSION => {}
+            1 => {
+                let upgrade = format!("BEGIN; {} PRAGMA user_version = {VERSION}; COMMIT;", refusals::SCHEMA);
+                self.connection.execute_batch(&upgrade).map_err(|error| self.error(error))?;
+            }
+            version => {
+                return Err(
+                    self.damaged(&format!("it has version {version}, this potluck knows version {VERSION}"))
+                );
+            }
         }
         // Stages may be large, and have checksums of their own.
-        for table in ["budget", "session"] {
+        for table in ["budget", "session", "refusal"] {
             let report: String = self
                 .connection
                 .query_row(&format!("PRAGMA quick_check({table})"), [], |row| row.get(0))
@@ -315,11 +327,14 @@ impl Ledger {
         &self.path
     }
 
-    /// All of it for machines: budgets and sessions.
+    /// All of it for machines: budgets, sessions and refusals.
     pub fn to_json(&self) -> Result<Value, Error> {
         let budgets: Vec<Value> = self.budgets()?.iter().map(Budget::to_json).collect();
         let sessions: Vec<Value> = self.sessions()?.iter().map(Session::to_json).collect();
-        Ok(json!({ "unit": "2^-64 of mu^2", "budgets": budgets, "sessions": sessions }))
+        let refusals: Vec<Value> = self.refusals()?.iter().map(Refused::to_json).collect();
+        Ok(json!({
+            "unit": "2^-64 of mu^2", "budgets": budgets, "sessions": sessions, "refusals": refusals,
+        }))
     }
 
     /// Sets the budget of a table, once.
@@ -446,15 +461,29 @@ impl Ledger {
         text.parse().map(MuSquared::from_units).map_err(|_| self.damaged("a charge is not a number"))
     }
 
-    /// The live session of a party's release under a study, if there is one.
+    /// The live session of a party's release under a study, if there is one. Refuses if it is charged to another table's
+    /// budget.
+    ///
+    /// # Privacy
+    /// A study and a party are one release, drawn once: the ledger's budgets may be about the same people
+    /// (docs/PRIVACY.md#ledger).
     pub fn session(&self, table: &str, study_id: &str, party: &str) -> Result<Option<Session>, Error> {
-        let matches = |session: &Session| {
-            session.table == table
-                && session.study_id == study_id
-                && session.party == party
-                && session.state != State::Void
+        let live = |session: &Session| {
+            session.study_id == study_id && session.party == party && session.state != State::Void
         };
-        Ok(self.sessions()?.into_iter().find(matches))
+        let mut live: Vec<Session> = self.sessions()?.into_iter().filter(live).collect();
+        // A ledger of version 0.1 may have several, one a budget; each of them stands.
+        if let Some(own) = live.iter().position(|session| session.table == table) {
+            return Ok(Some(live.swap_remove(own)));
+        }
+        match live.pop() {
+            None => Ok(None),
+            Some(session) => Err(Error::OtherBudget {
+                party: session.party,
+                table: table.to_owned(),
+                other: session.table,
+            }),
+        }
     }
 
     /// Refuses a new release that the budget of a table does not allow; charges nothing.

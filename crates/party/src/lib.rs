@@ -10,6 +10,7 @@ mod error;
 pub mod ledger;
 mod pass;
 pub mod predict;
+mod refusal;
 pub mod release;
 mod rows;
 pub mod sql;
@@ -21,6 +22,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 pub use error::{Error, NoBudget};
 pub use ledger::Ledger;
+pub use refusal::Refusal;
 pub use release::{Job, Observer, Published, Step, release};
 pub use table::Table;
 

@@ -21,7 +21,7 @@ use crate::duplicates::{Fingerprints, find_repeated};
 use crate::stage::Sums;
 use crate::table::convert::Converter;
 use crate::table::{Stamp, Table, read_parts};
-use crate::{Error, lock};
+use crate::{Error, Refusal, lock};
 
 /// Repeated fingerprints whose ids are compared at a time: bounds memory where every id is there twice.
 const CHECKED_AT_A_TIME: usize = 1 << 20;
@@ -179,7 +179,8 @@ impl<'a> Input<'a> {
                         problem: format!(
                             "the id is the same as in row {earlier}; a table has one row for each subject"
                         ),
-                    });
+                    }
+                    .refusing(Refusal::DuplicateId));
                 }
             }
             first += batch.num_rows() as u64;

@@ -149,9 +149,12 @@ fn for_each_batch<E: From<Error>>(
 
 /// 1 if the text is the level of the term, 0 if it is another; nothing if it is missing, or the term has no levels.
 fn has_level(term: &Term, text: Option<&str>) -> Option<f64> {
-    let (Term::Level { level, levels, .. }, Some(text)) = (term, text) else { return None };
-    let known = levels.iter().any(|level| level == text);
-    (known || !is_missing(text)).then(|| f64::from(level == if known { text } else { "other" }))
+    let (Term::Level { level, levels, unknown, .. }, Some(text)) = (term, text) else { return None };
+    if levels.iter().any(|level| level == text) {
+        return Some(f64::from(level == text));
+    }
+    let missing = is_missing(text) || *unknown == Unknown::Missing;
+    (!missing).then(|| f64::from(level == "other"))
 }
 
 /// Text that stands for a missing value.
@@ -159,7 +162,7 @@ fn is_missing(text: &str) -> bool {
     ["", "NA", "NaN", "nan", "null", "NULL"].contains(&text)
 }
 
-/// Refuses values that are no level, unless the study counts them as `other`.
+/// Refuses values that are no level, unless the study counts them as missing or as `other`.
 fn check_levels<'a>(
     terms: impl IntoIterator<Item = &'a Term>,
     table: &Table,

@@ -280,8 +280,24 @@ pub(crate) enum Read<'a> {
     Rows(&'a Input<'a>),
 }
 
-/// Has a stage's sums computed, adds noise and stores the result for good.
+/// Has a stage's sums computed, adds noise and stores the result for good. If the table is refused for what stands in it,
+/// the ledger remembers that.
 pub(crate) fn draw<'i, R: CryptoRng>(
+    standing: &Standing,
+    ledger: &mut Ledger,
+    session: &Session,
+    observer: &dyn Observer,
+    seed: &impl Fn() -> Result<R, Error>,
+    read: impl FnOnce() -> Result<Read<'i>, Error>,
+) -> Result<(), Error> {
+    let drawn = try_to_draw(standing, ledger, session, observer, seed, read);
+    if let Err(error) = &drawn {
+        ledger.record_refusal(&session.study_id, &session.study_name, &session.party, error)?;
+    }
+    drawn
+}
+
+fn try_to_draw<'i, R: CryptoRng>(
     standing: &Standing,
     ledger: &mut Ledger,
     session: &Session,
@@ -291,8 +307,12 @@ pub(crate) fn draw<'i, R: CryptoRng>(
 ) -> Result<(), Error> {
     let (stage, position) = (&standing.stage, standing.position());
     let interrupted = |error| Error::Interrupted { stage: position + 1, source: Box::new(error) };
-    let read = match read() {
-        Ok(read) => read,
+    let prepared = read().and_then(|read| {
+        observer.step(Step::Summed(position));
+        Ok((read, seed()?))
+    });
+    let (read, mut rng) = match prepared {
+        Ok(prepared) => prepared,
         Err(error) => {
             if session.state == State::Reserved && position == 0 {
                 ledger.give_back(session)?;
@@ -301,8 +321,6 @@ pub(crate) fn draw<'i, R: CryptoRng>(
             return Err(interrupted(error));
         }
     };
-    observer.step(Step::Summed(position));
-    let mut rng = seed()?;
     ledger.spend(session)?;
     observer.step(Step::Spent(position));
     ledger.store_stage(session, position, stage.coordinates(), |store| match read {

@@ -12,8 +12,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use potluck_core::calibrated::PartyPlan;
 use potluck_core::encoding::{Q, Scaling};
 use potluck_core::stage::Stage;
+use potluck_party::entropy::Unusable;
 use potluck_party::release::{publish_stored, release_with};
-use potluck_party::{Error, Observer, Step, Table};
+use potluck_party::{Error, Observer, Refusal, Step, Table};
 use potluck_release::Study;
 use potluck_release::files::Existing;
 use proptest::prelude::*;
@@ -300,12 +301,41 @@ fn a_later_stage_that_fails_says_that_the_charge_stands() {
     let error = release_with(&job, &mut ledger, &Damage(&data, &bad), seed).err().unwrap().to_string();
     assert!(error.contains("stage 3") && error.contains("charge stands"), "{error}");
     assert!(!error.contains("thirty"), "{error}");
+    assert_eq!(
+        ledger.refusals().unwrap()[0].reason,
+        Refusal::Number,
+        "it tells as much as in the first stage"
+    );
     let spent = ledger.budget("patients").unwrap().unwrap().spent;
     assert!(spent.units() > 0);
 
     std::fs::write(&data, &good).unwrap();
     release_with(&job, &mut ledger, &(), seed).unwrap();
     assert_eq!(ledger.budget("patients").unwrap().unwrap().spent, spent);
+}
+
+/// In the first stage nothing is charged; later the charge stands, and the release is taken up once there is randomness.
+#[test]
+fn a_stage_without_randomness_draws_nothing() {
+    let study = calibrated(1.0, 10);
+    let people: Vec<Subject> = (0..10).map(middle).collect();
+    let (folder, data) = (tempfile::tempdir().unwrap(), table(&people));
+    let out = folder.path().join("out.parquet");
+    let job = job(&study, &data, &out, 1);
+    let mut ledger = new_ledger(folder.path());
+    for good in [0, 2] {
+        let asked = AtomicU32::new(0);
+        let seed = || match asked.fetch_add(1, Ordering::Relaxed) {
+            so_far if so_far < good => Ok(ChaCha20Rng::seed_from_u64(u64::from(so_far))),
+            _ => Err(Error::Entropy(Unusable::Zeros)),
+        };
+        let error = release_with(&job, &mut ledger, &(), seed).err().unwrap();
+        assert_eq!(matches!(error, Error::Interrupted { stage: 3, .. }), good == 2, "{error}");
+        assert_eq!(ledger.budget("patients").unwrap().unwrap().spent.units() > 0, good == 2);
+        assert!(!out.exists() && ledger.refusals().unwrap().is_empty());
+    }
+    release_with(&job, &mut ledger, &(), || Ok(ChaCha20Rng::seed_from_u64(9))).unwrap();
+    assert_eq!(ledger.sessions().unwrap().len(), 2, "one was given back, one is published");
 }
 
 /// Wants to stop once rows of a stage are read.

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use potluck_core::accounting::{Delta, Epsilon, Mu, MuSquared};
 use potluck_party::ledger::{CHUNK, Purpose, Session, State, StoredStage};
-use potluck_party::{Error, Ledger};
+use potluck_party::{Error, Ledger, Refusal};
 use rusqlite::Connection;
 
 fn epsilon(value: f64) -> Epsilon {
@@ -220,4 +220,104 @@ fn the_table_is_chosen_only_where_there_is_no_doubt() {
     let doubt = ledger.choose_table(None).unwrap_err().to_string();
     assert!(doubt.contains("animals, people") && doubt.contains("--budget"), "{doubt}");
     assert_eq!(ledger.choose_table(Some("animals")).unwrap(), "animals");
+}
+
+/// Budgets of two names may be about the same people, and two draws of one stage average the noise away.
+#[test]
+fn one_study_and_party_is_charged_to_one_budget_only() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("ledger.sqlite");
+    let mut ledger = Ledger::open_or_create(&path).unwrap();
+    let mu = Mu::from_numerator(1000).unwrap();
+    for table in ["people", "patients", "clients"] {
+        ledger.set_budget(table, epsilon(1.0), delta()).unwrap();
+    }
+    let refused = |ledger: &mut Ledger, state: &str| {
+        let error = ledger.reserve("patients", purpose("a", mu)).unwrap_err();
+        let Error::OtherBudget { table, other, .. } = &error else { panic!("{state}: {error}") };
+        assert_eq!((table.as_str(), other.as_str()), ("patients", "people"), "{state}");
+        assert!(error.to_string().contains("--budget people"), "{error}");
+        assert!(ledger.session("clients", "a", "north").is_err(), "{state}");
+        assert_eq!(ledger.budget("patients").unwrap().unwrap().spent, MuSquared::ZERO, "{state}");
+    };
+    let session = ledger.reserve("people", purpose("a", mu)).unwrap();
+    refused(&mut ledger, "reserved");
+    ledger.spend(&session).unwrap();
+    refused(&mut ledger, "spent");
+    store(&mut ledger, &session, &[1, 2, 3]).unwrap();
+    ledger.publish(&session, "hash").unwrap();
+    refused(&mut ledger, "published");
+    drop(ledger);
+    let mut ledger = Ledger::open(&path).unwrap();
+    refused(&mut ledger, "opened again");
+    // Its own budget, another study and another party are as free as before.
+    assert_eq!(ledger.reserve("people", purpose("a", mu)).unwrap().state, State::Published);
+    ledger.reserve("patients", purpose("b", mu)).unwrap();
+    ledger.reserve("patients", Purpose { party: "south", ..purpose("a", mu) }).unwrap();
+    // What was given back before any noise was drawn may be charged elsewhere.
+    let session = ledger.reserve("people", purpose("c", mu)).unwrap();
+    ledger.give_back(&session).unwrap();
+    ledger.reserve("patients", purpose("c", mu)).unwrap();
+}
+
+/// As version 0.1 left it: without refusals, and perhaps with two draws of one release.
+#[test]
+fn a_ledger_of_version_1_is_taken_over_with_all_that_it_has() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("ledger.sqlite");
+    let (mut ledger, session) = spent_ledger(&path);
+    store(&mut ledger, &session, &[1, 2, 3]).unwrap();
+    ledger.set_budget("patients", epsilon(1.0), delta()).unwrap();
+    let other = ledger.reserve("patients", purpose("b", Mu::from_numerator(1000).unwrap())).unwrap();
+    ledger.spend(&other).unwrap();
+    drop(ledger);
+    let connection = Connection::open(&path).unwrap();
+    connection.execute_batch("DROP TABLE refusal; PRAGMA user_version = 1;").unwrap();
+    drop(connection);
+    for _ in 0..2 {
+        let mut ledger = Ledger::open(&path).unwrap();
+        assert_eq!(ledger.sessions().unwrap().len(), 2);
+        assert!(stored(&ledger, &session, 3).unwrap() == Some(vec![1, 2, 3]));
+        let before = ledger.refusals().unwrap().len();
+        let refused = Error::Refused { reason: Refusal::Rows, source: Box::new(Error::Stopped) };
+        ledger.record_refusal("a", "study", "north", &refused).unwrap();
+        assert_eq!(ledger.refusals().unwrap().len(), before + 1);
+    }
+    // What a later version left is not understood.
+    Connection::open(&path).unwrap().execute_batch("PRAGMA user_version = 3;").unwrap();
+    assert!(matches!(Ledger::open(&path), Err(Error::LedgerDamaged { .. })));
+}
+
+#[test]
+fn refusals_are_kept_by_kind_and_nothing_else_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("ledger.sqlite");
+    let mut ledger = Ledger::open_or_create(&path).unwrap();
+    for reason in Refusal::ALL {
+        let value = Error::Value {
+            table: "secret.csv".to_owned(),
+            column: "secret".to_owned(),
+            row: 123_456,
+            problem: "secret".to_owned(),
+        };
+        let refused = Error::Refused { reason, source: Box::new(value) };
+        let later = Error::Interrupted { stage: 2, source: Box::new(refused) };
+        ledger.record_refusal("a", "study", "north", &later).unwrap();
+    }
+    // What does not depend on the data leaves no trace.
+    ledger.record_refusal("a", "study", "north", &Error::Stopped).unwrap();
+    let shown = ledger.to_json().unwrap()["refusals"].clone();
+    assert!(!shown.to_string().contains("secret") && !shown.to_string().contains("123456"), "{shown}");
+    drop(ledger);
+    let ledger = Ledger::open(&path).unwrap();
+    let reasons: Vec<Refusal> = ledger.refusals().unwrap().iter().map(|refused| refused.reason).collect();
+    assert_eq!(reasons, Refusal::ALL);
+    drop(ledger);
+    assert!(!fs::read(&path).unwrap().windows(6).any(|bytes| bytes == b"secret"));
+    Connection::open(&path)
+        .unwrap()
+        .execute_batch("UPDATE refusal SET party = 'south' WHERE id = 3")
+        .unwrap();
+    let changed = Ledger::open(&path).unwrap().refusals();
+    assert!(matches!(changed, Err(Error::LedgerDamaged { .. })));
 }

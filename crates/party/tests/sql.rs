@@ -15,7 +15,7 @@ use potluck_party::release::release_with;
 use potluck_party::sql::{
     Description, Dialect, Fed, Query, Remembered, ResultRow, Results, Source, StagedRelease,
 };
-use potluck_party::{Error, Ledger, Observer, Step};
+use potluck_party::{Error, Ledger, Observer, Refusal, Step};
 use potluck_release::files::Existing;
 use potluck_release::study::IdKind;
 use potluck_release::{Release, Study};
@@ -197,6 +197,7 @@ fn replace_count(text: &mut String, place: usize, number: &str) {
 /// Everything that may be wrong with the answer to the first query, and what is said about it.
 #[test]
 fn a_result_that_is_not_quite_right_costs_nothing() {
+    use Refusal::{DuplicateId, Id, Rows, Type, Value};
     type Change = fn(&mut Vec<(String, i64, String)>);
     let changes: &[(&str, &str, Change)] = &[
         ("another query", "is not the result of the query of stage 1", |rows| rows[0].2 = "0".repeat(64)),
@@ -260,10 +261,13 @@ fn a_result_that_is_not_quite_right_costs_nothing() {
     let mut ledger = new_ledger(folder.path());
     let query = staged.next_query(&ledger).unwrap().unwrap();
     let right = answer(&study, Dialect::Postgres, &subjects(ROWS), &[], &query);
+    let mut refused = Vec::new();
     for (what, message, change) in changes {
         let mut rows = right.clone();
         change(&mut rows);
-        let error = staged.feed(&mut ledger, &results(&rows), &()).err().unwrap().to_string();
+        let error = staged.feed(&mut ledger, &results(&rows), &()).err().unwrap();
+        refused.extend(error.refusal());
+        let error = error.to_string();
         assert!(error.contains(message), "{what}: {error}");
         assert_eq!(spent(&ledger), MuSquared::ZERO, "{what}");
         assert_eq!(staged.stored_stages(&ledger).unwrap(), 0, "{what}");
@@ -272,6 +276,10 @@ fn a_result_that_is_not_quite_right_costs_nothing() {
             assert!(!error.contains(number), "{what}: {error}");
         }
     }
+    // What depends on the table is remembered, and what only depends on the file is not.
+    assert_eq!(refused, [Rows, Type, Type, Type, Type, Type, DuplicateId, Id, Rows, Rows, Value]);
+    let recorded: Vec<Refusal> = ledger.refusals().unwrap().iter().map(|refused| refused.reason).collect();
+    assert_eq!(recorded, refused);
     assert_eq!(staged.feed(&mut ledger, &results(&right), &()).unwrap(), Fed::Stored);
     // From here on the charge stands, and the message says so.
     let error =
@@ -510,6 +518,33 @@ fn the_budget_is_looked_at_before_an_engine_works() {
     assert!(matches!(staged(&study, &source).next_query(&small), Err(Error::Overspend { .. })));
     let elsewhere = StagedRelease { budget: "nothing", ..staged(&study, &source) };
     assert!(matches!(elsewhere.next_query(&small), Err(Error::NoBudget(_))));
+}
+
+#[test]
+fn sums_of_one_release_are_not_noised_under_a_second_budget() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut ledger = new_ledger(folder.path());
+    ledger.set_budget("clients", Epsilon::new(1.0).unwrap(), Delta::new(1e-5).unwrap()).unwrap();
+    let study = calibrated();
+    let source = source(&study, Dialect::DuckDb);
+    let first = staged(&study, &source);
+    let query = first.next_query(&ledger).unwrap().unwrap();
+    let rows = results(&answer(&study, Dialect::DuckDb, &subjects(ROWS), &[], &query));
+    first.feed(&mut ledger, &rows, &()).unwrap();
+    let second = StagedRelease { budget: "clients", ..staged(&study, &source) };
+    let out = folder.path().join("out");
+    let refusals = [
+        second.next_query(&ledger).map(drop),
+        second.feed(&mut ledger, &rows, &()).map(drop),
+        second.stored_stages(&ledger).map(drop),
+        second.check_out(&ledger, &out, Existing::Keep),
+        second.finish(&mut ledger, &out, Existing::Keep, None, &()).map(drop),
+    ];
+    for refused in refusals {
+        let Err(Error::OtherBudget { table, other, .. }) = refused else { panic!("it was taken") };
+        assert_eq!((table.as_str(), other.as_str()), ("clients", "patients"));
+    }
+    assert_eq!(ledger.budget("clients").unwrap().unwrap().spent, MuSquared::ZERO);
 }
 
 #[test]

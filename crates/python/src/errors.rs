@@ -158,6 +158,10 @@ fn of_party(error: &potluck_party::Error) -> String {
         E::Value { table, column, row, problem } => {
             format!("{table}, column {column:?}, row {row}: {}", in_python(problem))
         }
+        E::Refused { source, .. } => of_party(source),
+        E::OtherBudget { party, table, other } => format!(
+            "the columns of {party} under this study are charged to the budget of table {other:?} already, not to that of {table:?}; one study and party is one release, and a second draw would reveal more than either budget counts. Go on with budget={other:?}; nothing was read or charged"
+        ),
         E::Interrupted { stage, source } => format!(
             "stage {stage} could not be computed: {}\nThe charge stands, and the stages before it are stored: once this is mended, make the same call again; it goes on from there at no further charge",
             of_party(source)

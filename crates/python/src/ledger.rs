@@ -63,7 +63,7 @@ impl Ledger {
         Ok(json::to_python(py, &budget.to_json())?)
     }
 
-    /// Budgets and sessions, as `potluck ledger show --json` prints them. μ² is exact: text, in units of 2⁻⁶⁴.
+    /// Budgets, sessions and refusals, as `potluck ledger show --json` prints them. μ² is exact: text, in units of 2⁻⁶⁴.
     fn show<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>, Error> {
         let shown = work::away(py, || potluck_party::Ledger::open(&self.path)?.to_json())?;
         Ok(json::to_python(py, &shown)?)

@@ -284,6 +284,9 @@ pub(crate) fn question(
     let charge = study.mu().squared().to_f64();
     let share = ledger.budget(budget)?.map_or(0.0, |budget| charge / budget.total.to_f64());
     let mut question = statement::of_release(study, party)?.join("\n");
+    if let Some(warning) = statement::refusals(study, party)? {
+        question.push_str(&format!("\nCareful: {warning}"));
+    }
     question.push_str(&format!(
         "\nPublish the columns of {party} and charge {:.1}% of the budget of table {budget:?}?",
         100.0 * share

@@ -117,8 +117,14 @@ impl StagedRelease {
     }
 
     /// Takes the answer to it; None if there was no row.
-    fn take_types(&mut self, types: Option<&str>) -> Result<(), Error> {
-        self.source = self.source.with_types(&self.study, &self.party, types)?;
+    fn take_types(&mut self, py: Python<'_>, types: Option<&str>) -> Result<(), Error> {
+        match self.source.with_types(&self.study, &self.party, types) {
+            Ok(source) => self.source = source,
+            Err(error) => {
+                py.detach(|| self.staged().record_refusal(&mut self.open()?, &error))?;
+                return Err(error.into());
+            }
+        }
         Ok(())
     }
 

@@ -79,7 +79,7 @@ impl Numeric {
 
 /// What happens to missing and unknown values unless something else is said.
 const MISSING: &str = "midpoint";
-const UNKNOWN: &str = "error";
+const UNKNOWN: &str = "missing";
 
 /// Adds a keyword argument to what is shown of a call, if it was given.
 fn show_option(shown: &mut String, name: &str, value: Option<&str>) {
@@ -112,18 +112,20 @@ pub(crate) struct Categorical {
     name: String,
     /// The levels, in the study's order.
     levels: Vec<String>,
-    /// What happens to a value that is no level: "error" or "other".
+    /// What happens to a value that is no level: "missing" (it counts as missing), "other" (it counts as that level) or
+    /// "error" (the table is refused, which tells that somebody has such a value).
     unknown: String,
     /// What it means, for people.
     description: Option<String>,
-    /// What happens to a missing value: "midpoint" (it counts as no level) or "error".
+    /// What happens to a missing value: "midpoint" (it counts as no level) or "error" (the table is refused, which tells
+    /// that somebody's value is missing).
     missing: String,
 }
 
 #[pymethods]
 impl Categorical {
     #[new]
-    #[pyo3(signature = (name, levels, *, unknown="error", description=None, missing="midpoint"))]
+    #[pyo3(signature = (name, levels, *, unknown="missing", description=None, missing="midpoint"))]
     fn new(
         name: String,
         levels: Vec<String>,

@@ -51,7 +51,7 @@ def people(rows=ROWS):
     return north, south
 
 
-def draft(rows=ROWS, epsilon=2.0, **more):
+def draft(rows=ROWS, epsilon=2.0, smoker=None, **more):
     return Study.new(
         name="blood pressure",
         rows=rows,
@@ -60,7 +60,7 @@ def draft(rows=ROWS, epsilon=2.0, **more):
         parties={
             "north": [
                 Numeric("age", 18, 90, unit="years"),
-                Categorical("smoker", ["no", "yes"], description="smokes daily"),
+                Categorical("smoker", ["no", "yes"], description="smokes daily", **(smoker or {})),
             ],
             "south": [Numeric("pressure", 80, 200, unit="mmHg")],
         },

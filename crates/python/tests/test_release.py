@@ -1,5 +1,6 @@
 """Releases: charged once, published once, refused clearly; the same as by the command."""
 
+import json
 import os
 import signal
 import subprocess
@@ -68,7 +69,6 @@ BAD = {
     "ids that are no whole numbers": (columns(id=numpy.arange(ROWS) + 0.5), 'column "id": holds ids of type'),
     "an id twice": (columns(id=[7, *range(ROWS - 1)]), 'column "id", row 9: the id is the same as in row 1'),
     "a missing id": (columns(id=[None, *range(1, ROWS)]), 'column "id", row 1: the id is missing'),
-    "a level that is none": (columns(smoker=["sometimes", *["no"] * (ROWS - 1)]), 'column "smoker", row 1: is not one'),
     "a missing column": ({"id": range(ROWS), "age": [1.0] * ROWS}, 'column "smoker": is missing'),
     "a column too many": ({**columns(), "salary": [1.0] * ROWS}, "ignore_extra=True"),
     "a row too few": ({name: list(values)[1:] for name, values in columns().items()}, "fewer rows"),
@@ -88,6 +88,76 @@ def test_bad_tables_are_refused_and_cost_nothing(study, ledger, folder, kind, ca
     for private in ("sometimes", "ancient", "--"):
         assert private not in str(raised.value)
     assert_untouched(ledger, folder)
+
+
+def test_unknown_levels_are_refused_only_where_the_study_says_so(ledger, folder):
+    unknown = pyarrow.table(columns(smoker=["sometimes", *["no"] * (ROWS - 1)]))
+    strict = draft(smoker={"unknown": "error"}).seal()
+    asked = []
+    for refusals in (1, 2):
+        with pytest.raises(potluck.InputError, match='column "smoker", row 1: is not one') as raised:
+            release(strict, unknown, ledger, confirm=lambda question: not asked.append(question))
+        assert "sometimes" not in str(raised.value) and "--" not in str(raised.value)
+        assert "Careful: this study makes north refuse its table" in asked[-1]
+        assert_untouched(ledger, folder)
+        assert [(r["reason"], r["study_id"]) for r in ledger.show()["refusals"]] == [("value", strict.id)] * refusals
+    assert "north refuse its table" in strict.plan()["warnings"][0]
+    plain = draft().seal()
+    assert plain.columns["north"][1].unknown == "missing"
+    assert not any("refuse its table" in warning for warning in plain.plan()["warnings"])
+    plain.validate("north", unknown)
+    release(plain, unknown, ledger)
+    assert len(ledger.show()["refusals"]) == 2
+
+
+def test_one_release_is_not_drawn_under_two_budgets(study, north, ledger):
+    release(study, north, ledger)
+    ledger.init("clients", 2.0, 1e-6)
+    before = ledger.show()
+    with pytest.raises(potluck.BudgetError, match='Go on with budget="people"') as raised:
+        release(study, north, ledger, budget="clients", out="second.parquet")
+    assert "--" not in str(raised.value) and ledger.show() == before
+    assert not Path("second.parquet").exists()
+
+
+FORK = """
+import os, sys, potluck
+
+study = potluck.Study.load("study.toml")
+
+def release(name):
+    ledger = potluck.Ledger(name + ".ledger")
+    ledger.init("people", 2.0, 1e-6)
+    out = name + ".parquet"
+    potluck.release(study, "north", "north.parquet", ledger=ledger, out=out, accept_low_accuracy=True)
+
+release("parent-before")
+children = []
+for name in ("first-child", "second-child"):
+    child = os.fork()
+    if child == 0:
+        release(name)
+        os._exit(0)
+    children.append(child)
+release("parent-after")
+sys.exit(max(os.waitpid(child, 0)[1] for child in children))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes do not fork here")
+def test_a_fork_draws_other_noise(study, north):
+    """All four come from one process that has drawn noise before; none may go on with what another has."""
+    study.save("study.toml")
+    pyarrow.parquet.write_table(north, "north.parquet")
+    subprocess.run([sys.executable, "-c", FORK], check=True)
+    drawn = []
+    for name in ("parent-before", "first-child", "second-child", "parent-after"):
+        table = pyarrow.parquet.read_table(f"{name}.parquet")
+        manifest = json.loads(table.schema.metadata[b"potluck"])
+        sums = [stage["result"].get("sums") for stage in manifest["stages"]]
+        drawn.append([tuple(stage) for stage in sums[:-1]] + [tuple(table["age"].to_pylist())])
+    for stage in zip(*drawn):
+        assert len(set(stage)) == 4
 
 
 def test_what_other_software_says_of_values_is_not_passed_on(study, ledger, folder):

@@ -4,7 +4,7 @@ use potluck_core::planning::{FUTILE, Outlook, TYPICAL_SIGNAL};
 use serde::Serialize;
 
 use crate::exchange::GuaranteeNumbers;
-use crate::statement::Guarantee;
+use crate::statement::{self, Guarantee};
 use crate::study::{IdKind, Study};
 use crate::{Draft, Error, Extension};
 
@@ -116,7 +116,7 @@ impl Plan {
                 r_squared_error: outlook.r_squared_error,
                 smallest_useful_rows: study.smallest_useful_rows(),
             },
-            warnings: warnings(study, &parties),
+            warnings: warnings(study, &parties)?,
             dataset_bytes: bytes(study, definition.width()),
             parties,
         })
@@ -162,9 +162,12 @@ pub fn futility(study: &Study) -> Option<String> {
     })
 }
 
-fn warnings(study: &Study, parties: &[PartyPlan]) -> Vec<String> {
+fn warnings(study: &Study, parties: &[PartyPlan]) -> Result<Vec<String>, Error> {
     let definition = study.definition();
     let mut warnings = Vec::new();
+    for party in study.own_parties() {
+        warnings.extend(statement::refusals(study, party.name())?);
+    }
     if definition.delta().get() * definition.rows() as f64 > 1.0 {
         warnings.push("δ is larger than 1 in the number of subjects, so it may allow publishing somebody's row; choose it well below.".to_owned());
     }
@@ -180,7 +183,7 @@ fn warnings(study: &Study, parties: &[PartyPlan]) -> Vec<String> {
     } else if parties.iter().any(|party| party.noise_share > 0.95) {
         warnings.push("more than 95% of a released column is noise: expect intervals that include zero. More subjects, a larger ε or fewer columns a party would help.".to_owned());
     }
-    warnings
+    Ok(warnings)
 }
 
 /// By party, how much of a released column's variance is noise, for a typical column.

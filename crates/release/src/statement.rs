@@ -4,7 +4,7 @@ use potluck_core::accounting::{MuSquared, epsilon_for};
 use serde::Serialize;
 
 use crate::Error;
-use crate::study::{IdKind, Study};
+use crate::study::{Column, IdKind, Study};
 
 /// A guarantee in the three forms people ask for. Every number is rounded against us.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -109,6 +109,30 @@ pub fn of_party(study: &Study, party: &str) -> Result<Vec<String>, Error> {
 /// What the release of `party` promises, alone and together with those of the other parties of the study.
 pub fn of_release(study: &Study, party: &str) -> Result<Vec<String>, Error> {
     Ok([of_party(study, party)?, joint(study, study.definition().parties().len())].concat())
+}
+
+/// What `party` gives away, beside its release, if the study makes it refuse a table for what stands in it; nothing if
+/// the study does not.
+pub fn refusals(study: &Study, party: &str) -> Result<Option<String>, Error> {
+    let columns = study.definition().party(party)?.columns();
+    let named = |refuses: fn(&Column) -> bool, what: &str| {
+        let names: Vec<&str> = columns.iter().filter(|column| refuses(column)).map(Column::name).collect();
+        (!names.is_empty()).then(|| format!("{what} {}", names.join(", ")))
+    };
+    let reasons: Vec<String> = [
+        named(Column::refuses_unknown, "with a value that is not among the levels of"),
+        named(Column::refuses_missing, "with a missing value of"),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    if reasons.is_empty() {
+        return Ok(None);
+    }
+    Ok(Some(format!(
+        "this study makes {party} refuse its table if there is a single row {}. A refusal is an answer about the data that no noise protects and no budget limits: everyone who learns of it, by an error, an exit code or a release that does not come, knows that somebody has such a value, and the author of the next study can ask again with other levels. Agree to this only if everyone may know the answer; otherwise ask for unknown = \"missing\" or \"other\", and missing = \"midpoint\".",
+        reasons.join(", or ")
+    )))
 }
 
 /// What the releases of `parties` parties promise together.

@@ -1,11 +1,12 @@
 //! `potluck ledger init|show|export`.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use anyhow::Result;
 use potluck_core::accounting::{Delta, Epsilon};
-use potluck_party::Ledger;
-use potluck_party::ledger::{Budget, Session, State};
+use potluck_party::ledger::{Budget, Refused, Session, State};
+use potluck_party::{Ledger, Refusal};
 use potluck_release::Error;
 use potluck_release::statement::Guarantee;
 
@@ -33,8 +34,10 @@ pub(super) fn run(command: &LedgerCommand, settings: &Settings<'_>) -> Result<()
         }
         LedgerCommand::Show { ledger } => {
             let ledger = Ledger::open(&ledger_path(ledger)?)?;
-            let (budgets, sessions) = (ledger.budgets()?, ledger.sessions()?);
-            settings.printer.result(&ledger.to_json()?, || to_text(&budgets, &sessions))
+            let (budgets, sessions, refusals) = (ledger.budgets()?, ledger.sessions()?, ledger.refusals()?);
+            settings
+                .printer
+                .result(&ledger.to_json()?, || to_text(&budgets, &sessions) + &refusals_text(&refusals))
         }
         LedgerCommand::Export { ledger } => {
             let ledger = Ledger::open(&ledger_path(ledger)?)?;
@@ -81,4 +84,35 @@ fn to_text(budgets: &[Budget], sessions: &[Session]) -> String {
         }
     }
     text
+}
+
+/// How often tables were refused for what stands in them, by study and party.
+fn refusals_text(refusals: &[Refused]) -> String {
+    if refusals.is_empty() {
+        return String::new();
+    }
+    let mut by_study: BTreeMap<(&str, &str), Vec<&Refused>> = BTreeMap::new();
+    for refused in refusals {
+        by_study.entry((&refused.study_id, &refused.party)).or_default().push(refused);
+    }
+    let rows: Vec<Vec<String>> = by_study
+        .iter()
+        .map(|((study_id, party), refused)| {
+            let last = refused[refused.len() - 1];
+            let reasons: BTreeSet<Refusal> = refused.iter().map(|refused| refused.reason).collect();
+            let reasons: Vec<&str> = reasons.into_iter().map(Refusal::in_words).collect();
+            vec![
+                last.study_name.clone(),
+                (*party).to_owned(),
+                study_id.chars().take(16).collect(),
+                refused.len().to_string(),
+                last.created.clone(),
+                reasons.join(", "),
+            ]
+        })
+        .collect();
+    format!(
+        "refused for what stands in the table; each refusal told that to everyone who learned of it, at no charge:\n{}",
+        table(&["study", "party", "id", "refusals", "last (UTC)", "reasons"], &rows)
+    )
 }

@@ -1,6 +1,7 @@
 //! `potluck plan`.
 
 use std::fmt::Write as _;
+use std::io;
 use std::path::Path;
 
 use anyhow::Result;
@@ -12,7 +13,7 @@ use potluck_release::{Draft, Error, Extension, Study};
 use super::Settings;
 use crate::args;
 use crate::exit::WrongUsage;
-use crate::output::{counted, number, size, table};
+use crate::output::{alarming, counted, number, size, table};
 
 pub(super) fn run(arguments: &args::Plan, settings: &Settings<'_>) -> Result<()> {
     let (study, sealed) = load(&arguments.study, arguments.base.base.as_deref())?;
@@ -100,7 +101,7 @@ fn to_text(study: &Study, plan: &Plan) -> String {
         text.push_str("\nNot sealed yet: run `potluck study seal` when all parties agree.\n");
     }
     for warning in &plan.warnings {
-        let _ = writeln!(text, "\nCareful: {warning}");
+        let _ = writeln!(text, "\n{}", alarming(&format!("Careful: {warning}"), &io::stdout()));
     }
     text.push_str("\nnoise share: how much of the variance of a party's released columns is noise, for typical columns\n\n");
     text.push_str(&outlook_text(&plan.outlook));

@@ -166,6 +166,18 @@ impl<'a> Order<'a> {
         for sentence in statement::of_release(study, self.party())? {
             printer.note(&sentence);
         }
+        if let Some(warning) = statement::refusals(study, self.party())? {
+            printer.warn(&warning);
+        }
+        let refused = self.ledger.refusals()?;
+        let refused = refused.iter().filter(|refused| refused.study_id == study.id());
+        match refused.filter(|refused| refused.party == self.party()).count() {
+            0 => {}
+            times => printer.note(&format!(
+                "The table was refused {} under this study; `potluck ledger show` lists the reasons.",
+                counted(times, "time", "times")
+            )),
+        }
         let charge = study.mu().squared().to_f64();
         let share = self.ledger.budget(&self.budget)?.map_or(0.0, |budget| charge / budget.total.to_f64());
         printer.confirm(

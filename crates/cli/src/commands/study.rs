@@ -93,7 +93,7 @@ unit = "years"
 [[party.column]]
 name = "smoker"
 levels = ["no", "yes"]   # public levels
-unknown = "error"        # error | other
+unknown = "missing"      # missing | other (needs that level) | error (tells by a refusal that somebody has another)
 
 [[party]]
 name = "south"
@@ -103,7 +103,7 @@ name = "pressure"
 lo = 80
 hi = 200
 unit = "mmHg"
-missing = "midpoint"     # midpoint | error
+missing = "midpoint"     # midpoint | error (tells by a refusal that somebody's value is missing)
 "#;
 
 /// A TOML string.

@@ -8,7 +8,8 @@ use axum::response::Response;
 use maud::{Markup, html};
 use potluck_release::events::{Change, Event};
 use potluck_release::exchange::{API, PartyState};
-use potluck_release::study::{Column, Domain, Missing, Unknown};
+use potluck_release::statement;
+use potluck_release::study::{Column, Domain, Unknown};
 use potluck_report::numbers;
 use potluck_report::words::{self, name};
 
@@ -202,7 +203,7 @@ fn columns(record: &StudyRecord) -> Markup {
                             td { @if let Some(unit) = column.unit() { (name(unit)) } }
                             td {
                                 @if let Some(description) = column.description() { (name(description)) " " }
-                                @if column.missing() == Missing::Error { span .aside { "Never missing." } }
+                                @if column.refuses_missing() { span .aside { "Never missing." } }
                             }
                         }
                     }
@@ -214,6 +215,11 @@ fn columns(record: &StudyRecord) -> Markup {
         section #columns {
             h2 { "Columns" }
             (scrolling("Columns", &table))
+            @for party in record.study.own_parties() {
+                @if let Ok(Some(warning)) = statement::refusals(&record.study, party.name()) {
+                    p .warning { strong { "Careful: " } (warning) }
+                }
+            }
             p .aside { "Ranges and levels were agreed on without looking at the data. Values outside a range count as its end." }
         }
     }
@@ -231,7 +237,11 @@ fn values(column: &Column) -> Markup {
                     (name(level))
                 }
                 @if levels.len() > LEVELS { " and " (levels.len() - LEVELS) " more" }
-                @if *unknown == Unknown::Other { "; others count as “other”" }
+                @match unknown {
+                    Unknown::Missing => "; others count as missing",
+                    Unknown::Other => "; others count as “other”",
+                    Unknown::Error => "; never any other",
+                }
             }
         }
     }

@@ -122,6 +122,11 @@ impl StagedRelease<'_> {
         Ok(Fed::Stored)
     }
 
+    /// Records that the table was refused for what an engine said of it before the first query, if the error says so.
+    pub fn record_refusal(&self, ledger: &mut Ledger, error: &Error) -> Result<(), Error> {
+        ledger.record_refusal(self.study.id(), self.study.definition().name(), self.party, error)
+    }
+
     /// Whether this is the fingerprint of the query of a stage that is stored.
     fn is_stored(&self, standing: &Standing, fingerprint: &str) -> Result<bool, Error> {
         for stored in 0..standing.earlier.len() {

@@ -21,7 +21,7 @@ use potluck_core::encoding::{Encoder, Q, Scaling};
 use potluck_core::mixing::Mixing;
 use potluck_core::stage::{Stage, Statistic, pairs};
 use potluck_release::Study;
-use potluck_release::study::{Column, Domain, IdKind, Missing, Unknown};
+use potluck_release::study::{Column, Domain, IdKind, Unknown};
 use sha2::{Digest, Sha256};
 
 use super::dialect::{Dialect, whole};
@@ -120,8 +120,7 @@ fn added(terms: &[String]) -> String {
 
 /// Whether a column may hold values for which the table is refused.
 fn refuses(column: &Column) -> bool {
-    let unknown = matches!(column.domain(), Domain::Categorical { unknown: Unknown::Error, .. });
-    column.missing() == Missing::Error || unknown
+    column.refuses_missing() || column.refuses_unknown()
 }
 
 /// Writes the query of a stage.
@@ -288,7 +287,6 @@ impl<'a> Writer<'a> {
         let mut columns = Vec::new();
         for (i, (encoder, _)) in self.stage.encoder.columns().iter().enumerate() {
             let column = &self.columns[i];
-            let missing = column.missing() == Missing::Error;
             match (encoder, column.domain()) {
                 (Encoder::Numeric(bounds), _) => {
                     // NaN is larger than any number here, so this is false for it as for infinities.
@@ -298,7 +296,7 @@ impl<'a> Writer<'a> {
                     let middle = self.dialect.double(bounds.midpoint());
                     columns
                         .push((format!("CASE WHEN {finite} THEN {clamped} - {middle} END"), format!("v{i}")));
-                    if missing {
+                    if column.refuses_missing() {
                         columns.push((format!("CASE WHEN {finite} THEN 0 ELSE 1 END"), format!("bad{i}")));
                     }
                 }
@@ -310,6 +308,7 @@ impl<'a> Writer<'a> {
                         .collect();
                     let other = match unknown {
                         Unknown::Error => UNKNOWN,
+                        Unknown::Missing => MISSING,
                         Unknown::Other => levels
                             .iter()
                             .position(|level| level == "other")
@@ -320,7 +319,7 @@ impl<'a> Writer<'a> {
                         format!("l{i}"),
                     ));
                     if refuses(column) {
-                        columns.push((self.bad_level(i, levels, *unknown, missing), format!("bad{i}")));
+                        columns.push((self.bad_level(i, column, levels), format!("bad{i}")));
                     }
                 }
                 (Encoder::Categorical(_), Domain::Numeric(_)) => {
@@ -347,10 +346,10 @@ impl<'a> Writer<'a> {
     }
 
     /// 1 where a level is missing or unknown and the study refuses that.
-    fn bad_level(&self, i: usize, levels: &[String], unknown: Unknown, missing: bool) -> String {
+    fn bad_level(&self, i: usize, column: &Column, levels: &[String]) -> String {
         let known: Vec<String> = levels.iter().map(|level| self.dialect.text(level)).collect();
-        let if_missing = i32::from(missing);
-        let if_unknown = i32::from(unknown == Unknown::Error);
+        let if_missing = i32::from(column.refuses_missing());
+        let if_unknown = i32::from(column.refuses_unknown());
         format!(
             "CASE WHEN t{i} IS NULL THEN {if_missing} WHEN t{i} IN ({}) THEN 0 ELSE {if_unknown} END",
             known.join(", ")

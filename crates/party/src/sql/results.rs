@@ -19,7 +19,7 @@ use zeroize::Zeroizing;
 use super::query::{CHECKS, Query, leading_counts};
 use super::source::Source;
 use crate::stage::Sums;
-use crate::{Error, Table};
+use crate::{Error, Refusal, Table};
 
 /// The columns of a result.
 pub const COLUMNS: [&str; 3] = ["part", "number", "value"];
@@ -149,12 +149,15 @@ impl Results {
         let (&[rows, different, nameless], rest) =
             counts.split_first_chunk::<3>().ok_or_else(|| self.not_a_result())?;
         let (&checks, positions) = rest.split_first_chunk().ok_or_else(|| self.not_a_result())?;
-        let id = |problem: &str| source.column_problem(source.id(), problem);
+        let id = |reason, problem: &str| source.column_problem(source.id(), problem).refusing(reason);
         if nameless != 0 {
-            return Err(id("ids are missing; every row needs one"));
+            return Err(id(Refusal::Id, "ids are missing; every row needs one"));
         }
         if different != rows {
-            return Err(id("the same id stands in several rows; a table has one row for each subject"));
+            return Err(id(
+                Refusal::DuplicateId,
+                "the same id stands in several rows; a table has one row for each subject",
+            ));
         }
         let expected = study.definition().rows();
         match i128::from(rows).cmp(&i128::from(expected)) {
@@ -167,7 +170,7 @@ impl Results {
                 Ok(checks)
             }
             (IdKind::Row, &[_, _]) => {
-                Err(id("positions are the whole numbers from 0 to one less than the rows"))
+                Err(id(Refusal::Id, "positions are the whole numbers from 0 to one less than the rows"))
             }
             (IdKind::Text | IdKind::Integer, []) => Ok(checks),
             _ => Err(self.not_a_result()),
@@ -221,10 +224,8 @@ impl Results {
             sums[slot * width..][..width].copy_from_slice(exact);
         }
         if let Some(column) = refused.iter().position(|&refused| refused) {
-            return Err(source.column_problem(
-                columns[column].name(),
-                "has values that are missing or not among its levels, and the study refuses them; correct the table, or agree on missing = \"midpoint\" or unknown = \"other\"",
-            ));
+            let problem = "has values that are missing or not among its levels, and the study refuses them; complete the table, or agree on missing = \"midpoint\" and unknown = \"missing\" or \"other\" (never on a level for the reason that it is in the table: levels are public)";
+            return Err(source.column_problem(columns[column].name(), problem).refusing(Refusal::Value));
         }
         if total != rows {
             return Err(self.problem(

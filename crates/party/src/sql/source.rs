@@ -9,7 +9,7 @@ use potluck_release::study::{Column, Domain, IdKind};
 use serde::{Deserialize, Serialize};
 
 use super::dialect::{Dialect, TypeKind, shown_type};
-use crate::Error;
+use crate::{Error, Refusal};
 
 /// The column that holds ids unless another is named.
 const DEFAULT_ID: &str = "id";
@@ -235,27 +235,22 @@ impl Source {
                     shown_type(name)
                 ),
             };
-            return Err(self.column_problem(column.name(), &problem));
+            return Err(self.column_problem(column.name(), &problem).refusing(Refusal::Type));
         }
         let kind = self.dialect().kind(of_id);
-        match (study.definition().id_kind(), kind) {
+        let problem = match (study.definition().id_kind(), kind) {
             (IdKind::Text, Some(TypeKind::Text))
-            | (IdKind::Integer | IdKind::Row, Some(TypeKind::Integer)) => Ok(()),
-            (IdKind::Text, _) => Err(self.column_problem(
-                                &self.id,
-                &format!(
-                    "holds ids of type {}, but the study's ids are text; cast it to text in a view, exactly as the other parties write it",
-                    shown_type(of_id)
-                ),
-            )),
-            (IdKind::Integer | IdKind::Row, _) => Err(self.column_problem(
-                                &self.id,
-                &format!(
-                    "holds ids of type {}, but the study's ids are whole numbers; cast it to bigint in a view",
-                    shown_type(of_id)
-                ),
-            )),
-        }
+            | (IdKind::Integer | IdKind::Row, Some(TypeKind::Integer)) => return Ok(()),
+            (IdKind::Text, _) => format!(
+                "holds ids of type {}, but the study's ids are text; cast it to text in a view, exactly as the other parties write it",
+                shown_type(of_id)
+            ),
+            (IdKind::Integer | IdKind::Row, _) => format!(
+                "holds ids of type {}, but the study's ids are whole numbers; cast it to bigint in a view",
+                shown_type(of_id)
+            ),
+        };
+        Err(self.column_problem(&self.id, &problem).refusing(Refusal::Type))
     }
 
     /// The names of the types of all columns, and of the id.

@@ -15,10 +15,10 @@ use arrow_cast::{CastOptions, cast, cast_with_options};
 use arrow_schema::{DECIMAL128_MAX_PRECISION, DataType};
 use potluck_core::encoding::MISSING_LEVEL;
 use potluck_core::mixing::{MixingKey, SubjectDigest};
-use potluck_release::study::{Column, Domain, IdKind, Missing, Study, Unknown};
+use potluck_release::study::{Column, Domain, IdKind, Study, Unknown};
 
-use crate::Error;
 use crate::rows::{ColumnValues, Rows};
+use crate::{Error, Refusal};
 
 const MILLISECONDS_A_DAY: i64 = 86_400_000;
 
@@ -30,13 +30,14 @@ struct Place<'a> {
 }
 
 impl Place<'_> {
-    fn value(&self, index: usize, problem: impl Into<String>) -> Error {
+    fn value(&self, index: usize, reason: Refusal, problem: impl Into<String>) -> Error {
         Error::Value {
             table: self.table.to_owned(),
             column: self.column.to_owned(),
             row: self.first + index as u64 + 1,
             problem: problem.into(),
         }
+        .refusing(reason)
     }
 
     fn column(&self, problem: impl Into<String>) -> Error {
@@ -45,6 +46,7 @@ impl Place<'_> {
             column: self.column.to_owned(),
             problem: problem.into(),
         }
+        .refusing(Refusal::Type)
     }
 
     fn cast(&self, array: &ArrayRef, to: &DataType) -> Result<ArrayRef, Error> {
@@ -163,7 +165,8 @@ fn parse_numbers(place: &Place<'_>, array: &StringArray, tokens: &[String]) -> R
         }
         Err(place.value(
             index,
-            "is not a number; correct it, or list its text under missing_tokens in the study if it means a missing value (dates: count them in days, or use a file format with a date type)",
+            Refusal::Number,
+            "is not a number; correct it, or leave it empty if it means a missing value (dates: count them in days, or use a file format with a date type)",
         ))
     };
     array.iter().enumerate().map(parse).collect()
@@ -202,6 +205,7 @@ fn levels(
         match (codes.get(text), unknown) {
             (Some(&code), _) => Some(code),
             (None, _) if missing_text(text) => Some(MISSING_LEVEL),
+            (None, Unknown::Missing) => Some(MISSING_LEVEL),
             (None, Unknown::Other) => Some(codes["other"]),
             (None, Unknown::Error) => None,
         }
@@ -209,7 +213,8 @@ fn levels(
     let not_a_level = |index| {
         place.value(
             index,
-            "is not one of the study's levels; correct it, or agree on a study with this level or with unknown = \"other\"",
+            Refusal::Value,
+            "is not one of the study's levels, and the study refuses such values; correct it if it is a slip, or agree on unknown = \"missing\" or \"other\" (never on a level for the reason that it is in the table: levels are public)",
         )
     };
     if let Some(dictionary) = array.as_any_dictionary_opt() {
@@ -243,10 +248,15 @@ fn column_values(
     let refused = |index| {
         place.value(
             index,
-            "is missing, and the study refuses missing values here; complete the table, or agree on missing = \"midpoint\"",
+            Refusal::Value,
+            if column.refuses_unknown() {
+                "is missing or not one of the study's levels, and the study refuses that; complete the table, or agree on missing = \"midpoint\""
+            } else {
+                "is missing, and the study refuses missing values here; complete the table, or agree on missing = \"midpoint\""
+            },
         )
     };
-    let refuse = column.missing() == Missing::Error;
+    let refuse = column.refuses_missing();
     match column.domain() {
         Domain::Numeric(_) => {
             let numbers = numbers(place, array, text, tokens)?;
@@ -310,7 +320,7 @@ impl<'a> Converter<'a> {
         let place = Place { table: self.table, column: name, first };
         let array = batch.columns().last().expect("the id column was asked for");
         let array = place.plain(array)?;
-        let missing = |index| place.value(index, "the id is missing; every row needs one");
+        let missing = |index| place.value(index, Refusal::Id, "the id is missing; every row needs one");
         if let Some(index) =
             array.logical_nulls().and_then(|nulls| (0..nulls.len()).find(|&at| nulls.is_null(at)))
         {
@@ -346,6 +356,7 @@ impl<'a> Converter<'a> {
             if kind == IdKind::Integer && !is_plain_integer(id) {
                 return Err(place.value(
                     index,
+                    Refusal::Id,
                     "the id is not a whole number in plain decimal (no padding, no plus sign, no point); all parties must write ids alike, or the study must say id = \"text\"",
                 ));
             }

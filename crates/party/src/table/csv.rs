@@ -11,7 +11,7 @@ use arrow_buffer::{Buffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{DataType, Field, Schema};
 
 use super::Batch;
-use crate::Error;
+use crate::{Error, Refusal};
 
 /// A batch ends early when the text of its columns is larger than this.
 const LARGEST: usize = 1 << 26;
@@ -111,7 +111,7 @@ impl Batches {
 
     /// Never the reader's own message: it may quote the line.
     fn problem(&self, error: &csv::Error) -> Error {
-        self.layout.problem(match error.kind() {
+        let problem = match error.kind() {
             csv::ErrorKind::UnequalLengths { expected_len, len, .. } => format!(
                 "row {} has {len} fields where the header has {expected_len}; check its quotes and separators",
                 self.row + 1
@@ -120,10 +120,12 @@ impl Batches {
                 format!("row {} is too long; check its quotes", self.row + 1)
             }
             csv::ErrorKind::Io(_) => {
-                format!("cannot be read after row {}; it is damaged or cut short", self.row)
+                let problem = format!("cannot be read after row {}; it is damaged or cut short", self.row);
+                return self.layout.problem(problem);
             }
             _ => format!("row {} is not valid CSV; check its quotes and separators", self.row + 1),
-        })
+        };
+        self.layout.problem(problem).refusing(Refusal::Line)
     }
 }
 
@@ -187,11 +189,14 @@ impl Rows {
         };
         let bad = |row: usize| Some((row, self.columns.iter().position(|column| !is_text(column, row))?));
         let (row, column) = (0..self.count).find_map(bad)?;
-        Some(Error::Value {
-            table: self.layout.table.clone(),
-            column: self.layout.schema.field(column).name().clone(),
-            row: self.first + row as u64 + 1,
-            problem: "is not UTF-8 text; convert the file to UTF-8".to_owned(),
-        })
+        Some(
+            Error::Value {
+                table: self.layout.table.clone(),
+                column: self.layout.schema.field(column).name().clone(),
+                row: self.first + row as u64 + 1,
+                problem: "is not UTF-8 text; convert the file to UTF-8".to_owned(),
+            }
+            .refusing(Refusal::Line),
+        )
     }
 }

@@ -70,7 +70,7 @@ class Categorical:
         name: str,
         levels: Sequence[str],
         *,
-        unknown: Literal["error", "other"] = "error",
+        unknown: Literal["missing", "other", "error"] = "missing",
         description: str | None = None,
         missing: Literal["midpoint", "error"] = "midpoint",
     ) -> Categorical: ...

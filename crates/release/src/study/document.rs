@@ -16,6 +16,20 @@ pub(crate) struct Document {
     pub(crate) sealed: Option<SealedSection>,
 }
 
+impl Document {
+    /// The same, where it does not say what happens to unknown levels, with what that meant in version 0.1: the table is
+    /// refused. Nothing if it always says so. The id is over what was meant, so it tells which of the two it was.
+    pub(super) fn as_version_0_1_read_it(&self) -> Option<Self> {
+        let mut older = self.clone();
+        let columns = older.party.iter_mut().flat_map(|party| &mut party.column);
+        let mut silent =
+            columns.filter(|column| column.levels.is_some() && column.unknown.is_none()).peekable();
+        silent.peek()?;
+        silent.for_each(|column| column.unknown = Some(super::Unknown::Error));
+        Some(older)
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct StudySection {

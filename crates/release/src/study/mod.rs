@@ -107,10 +107,12 @@ pub enum Missing {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Unknown {
-    /// The table is refused.
-    Error,
+    /// It counts as missing.
+    Missing,
     /// It becomes the level `other`.
     Other,
+    /// The table is refused.
+    Error,
 }
 
 /// The values a column may take.
@@ -151,6 +153,20 @@ impl Column {
     /// What happens to a missing value.
     pub fn missing(&self) -> Missing {
         self.missing
+    }
+
+    /// Whether a table is refused for a missing value here.
+    pub fn refuses_missing(&self) -> bool {
+        self.missing == Missing::Error
+    }
+
+    /// Whether a table is refused for a value that is not among the levels.
+    pub fn refuses_unknown(&self) -> bool {
+        match &self.domain {
+            Domain::Categorical { unknown: Unknown::Error, .. } => true,
+            Domain::Categorical { unknown: Unknown::Missing, .. } => self.refuses_missing(),
+            Domain::Categorical { unknown: Unknown::Other, .. } | Domain::Numeric(_) => false,
+        }
     }
 
     /// Unit of measurement, for people.
@@ -608,7 +624,7 @@ fn read_column(party: &str, section: &ColumnSection) -> Result<Column, Error> {
             for level in levels {
                 check_name(&here, level, 128)?;
             }
-            let unknown = section.unknown.unwrap_or(Unknown::Error);
+            let unknown = section.unknown.unwrap_or(Unknown::Missing);
             if unknown == Unknown::Other && !levels.iter().any(|level| level == "other") {
                 return Err(Error::study(here, "unknown = \"other\" needs a level \"other\""));
             }
@@ -805,7 +821,8 @@ impl Study {
         let seal = Seal::verify(&definition, section, base.as_ref().map(Self::seal))?;
         let study = Self::assemble(definition, seal, base.map(Box::new));
         if section.id.as_deref() != Some(study.id()) {
-            return Err(wrong("its id"));
+            let older = document.as_version_0_1_read_it();
+            return older.map_or_else(|| Err(wrong("its id")), |older| Self::from_document(&older));
         }
         Ok(study)
     }

@@ -39,6 +39,9 @@ pub(super) fn run(arguments: &PartyAccept, settings: &Settings<'_>) -> Result<()
         for line in asked(study, party, before.early())? {
             settings.printer.note(&line);
         }
+        if let Some(warning) = statement::refusals(study, party)? {
+            settings.printer.warn(&warning);
+        }
         let question = format!("Accept this study for {party}, with the key {}?", key.public());
         settings.printer.confirm(arguments.yes, &question)?;
     }
