@@ -18,7 +18,7 @@ def numbers(values):
     return np.asarray(values, float).tolist()
 
 
-def table(rng, n, parties):
+def table(rng, n, parties, skewed=None):
     """Correlated numeric and categorical columns in [-1, 1] or 0/1."""
     width = sum(len(columns) for party in parties for columns, _ in party)
     common = rng.normal(size=n)
@@ -32,12 +32,14 @@ def table(rng, n, parties):
                 values[:, columns] = latent > 1.2
             else:
                 values[:, columns] = np.eye(len(columns))[latent.argmax(1)]
+    if skewed is not None:
+        values[:, skewed] = np.clip(np.exp(3 * values[:, skewed]) / 5 - 1, -1, 1)
     return values
 
 
-def case(name, seed, n, parties, epsilon, label, features, rows_only=False):
+def case(name, seed, n, parties, epsilon, label, features, rows_only=False, skewed=None):
     rng = np.random.default_rng(seed)
-    release = reference.release(table(rng, n, parties), parties, reference.mu_of(epsilon), rng)
+    release = reference.release(table(rng, n, parties, skewed), parties, reference.mu_of(epsilon), rng)
     if rows_only:
         release = reference.from_rows(release.Z, n, release.noise)
     fit = reference.fit(release, label, features)
@@ -55,8 +57,9 @@ def case(name, seed, n, parties, epsilon, label, features, rows_only=False):
         "covariance_noise": numbers(release.eta),
         "attenuation": numbers(reference.attenuation(release)),
         "box_part": numbers(reference.box_factor(release)),
-        "scale_error": numbers(reference.scale_error(release)),
+        "scale_error": numbers(reference.whole_scale_error(release)),
         "kurtosis": numbers(reference.kurtosis(release)),
+        "tails": [numbers(part) for part in reference.tails(release)],
         "believable_variance": None if rows_only else numbers(reference.believable_variance(release)),
         "numeric": [bool(numeric) for numeric in release.numeric],
         "label": label,
@@ -68,6 +71,8 @@ def case(name, seed, n, parties, epsilon, label, features, rows_only=False):
             "low": numbers(fit.low),
             "high": numbers(fit.high),
             "parts": numbers(fit.parts),
+            "concerns": fit.concerns,
+            "confounders": fit.confounders,
             "explained_share": [float(share), float(error), float(quantile * error)],
         },
     }
@@ -135,7 +140,8 @@ def frame(name, seed, n, mu, party):
     r.resolved, r.centre, r.scale, r.mean, r.centre_error = resolved, centre, scale, mbar, error
     r.eta, r.mean_error = np.full(d, of_product / (n * Q * Q)), np.full(d, of_mean / (n * Q))
     r.cap, r.believe_all = np.where(numeric, 1.5, 2.0), False
-    made_up = reference.spurious(party, list(range(d)), centre, resolved, math.sqrt(C) / Q)
+    r.parties, r.radius = [list(range(d))], [math.sqrt(C) / Q]
+    made_up = r.spurious = reference.spurious(party, list(range(d)), centre, resolved, math.sqrt(C) / Q)
     return {
         "name": name,
         "n": n,
@@ -154,7 +160,8 @@ def frame(name, seed, n, mu, party):
             "noise": float(r.eta[0]),
             "attenuation": numbers(reference.attenuation(r)),
             "box_part": numbers(reference.box_factor(r)),
-            "scale_error": numbers(reference.scale_error(r)),
+            "scale_error": numbers(reference.whole_scale_error(r)),
+            "tails": [numbers(part) for part in reference.tails(r)],
             "kurtosis": numbers(reference.kurtosis(r)),
             "believable_variance": numbers(reference.believable_variance(r)),
             "centres": numbers(reference.centres(r)),
@@ -176,6 +183,8 @@ def main():
         case("one feature elsewhere", 6, 20000, numeric, 1.0, 4, [2]),
         case("one party", 7, 20000, one, 1.0, 0, [1, 2]),
         case("rare level as label", 8, 20000, mixed, 1.0, 1, [0, 2, 3, 4, 5, 6, 7]),
+        case("a label with a tail", 10, 20000, numeric, 1.0, 4, [0, 1, 2, 3], skewed=4),
+        case("a feature with a tail", 11, 50000, mixed, 1.0, 7, everything, skewed=0),
         case("mixed rows alone", 9, 20000, numeric, 1.0, 4, [0, 1, 2, 3], rows_only=True),
     ]
     # μ = 1/4 is exact, so that shares and noise are those of the program.

@@ -14,6 +14,7 @@ use crate::encoding::{
 };
 use crate::mixing::Mixing;
 use crate::noise::Sigma;
+use crate::planning::kept_by_ball;
 use crate::stage::{Stage, Statistic, moment_count, pairs};
 
 /// Names of the four stages, in order.
@@ -691,6 +692,16 @@ pub struct Frame {
     pub ball: Ball,
 }
 
+impl Frame {
+    /// Values of a column beyond this range, in units of its public one, are certainly cut: by the box, or because they
+    /// would alone take a row out of the ball.
+    pub fn kept(&self, column: usize) -> [f64; 2] {
+        let scaling = &self.scalings[column];
+        let reach = (self.ball.norm_squared() as f64).sqrt() / f64::from(Q) * scaling.scale;
+        [scaling.low.max(scaling.centre - reach), scaling.high.min(scaling.centre + reach)]
+    }
+}
+
 /// What both standardisation rounds said of one column, in units of its public range.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rounds {
@@ -722,6 +733,18 @@ impl Rounds {
         let prior = BOX_PART_PRIOR * BOX_PART_PRIOR;
         (log * prior / (prior + error)).exp()
     }
+
+    /// Variance of what is not known of its logarithm.
+    fn box_part_error(&self) -> f64 {
+        if !self.numeric {
+            return 0.0;
+        }
+        let (first, second) =
+            (self.first_resolved.max(LEAST_RESOLVED), self.second_resolved.max(LEAST_RESOLVED));
+        let error = (((1.0 - first) / first).powi(2) + ((1.0 - second) / second).powi(2)) / 4.0;
+        let prior = BOX_PART_PRIOR * BOX_PART_PRIOR;
+        prior * error / (prior + error)
+    }
 }
 
 /// What clipping did to a column, as far as published numbers tell.
@@ -739,6 +762,27 @@ pub struct Clipping {
     pub believable_variance: f64,
     /// Whether the column is numeric rather than a level.
     pub numeric: bool,
+    /// What published numbers say of its tails.
+    pub tails: Tails,
+}
+
+/// What published numbers say of the tails of a column.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Tails {
+    /// Standard deviation before clipping over that after it, over what a bell would lose: 1 for a bell, more for
+    /// heavy tails.
+    pub excess: f64,
+    /// Standard error of its logarithm.
+    pub excess_error: f64,
+    /// By how much clipping moved the mean, in standard deviations: 0 for a symmetric column.
+    pub shift: f64,
+    /// Its standard error.
+    pub shift_error: f64,
+}
+
+impl Tails {
+    /// Those of a column that was not clipped.
+    pub const NONE: Self = Self { excess: 1.0, excess_error: 0.0, shift: 0.0, shift_error: 0.0 };
 }
 
 impl Clipping {
@@ -750,6 +794,7 @@ impl Clipping {
         kurtosis: 0.0,
         believable_variance: f64::INFINITY,
         numeric: true,
+        tails: Tails::NONE,
     };
 }
 
@@ -757,6 +802,7 @@ impl LocalMoments {
     /// What clipping did to each column.
     pub fn clipping(&self, frame: &Frame) -> Vec<Clipping> {
         let width = self.means.len();
+        let bell = self.lost_by_a_bell(frame);
         let of_column = |column: usize| {
             let rounds = &frame.rounds[column];
             let after = self.covariance[column * width + column].max(3.0 * self.noise);
@@ -773,13 +819,49 @@ impl LocalMoments {
             Clipping {
                 attenuation: ball_part * box_part,
                 box_part,
-                scale_error,
+                scale_error: scale_error + rounds.box_part_error(),
                 kurtosis: if rounds.numeric { 0.0 } else { ((1.0 - 6.0 * variance) / variance).max(0.0) },
                 believable_variance: self.believable_variance(frame, column),
                 numeric: rounds.numeric,
+                tails: self.tails(frame, column, scale_error, bell),
             }
         };
         (0..width).map(of_column).collect()
+    }
+
+    fn tails(&self, frame: &Frame, column: usize, scale_error: f64, bell: f64) -> Tails {
+        let rounds = &frame.rounds[column];
+        let after = self.covariance[column * self.means.len() + column].max(3.0 * self.noise);
+        let (first, second) =
+            (rounds.first_resolved.max(LEAST_RESOLVED), rounds.second_resolved.max(LEAST_RESOLVED));
+        let by_ball = (frame.resolved[column].max(0.0) / after).sqrt();
+        let by_box =
+            if rounds.numeric { (first / second).sqrt() * rounds.first_sd / rounds.second_sd } else { 1.0 };
+        let scale = frame.scalings[column].scale;
+        Tails {
+            excess: by_ball * by_box / bell,
+            excess_error: (scale_error + ((1.0 - first) / first).powi(2) / 4.0).sqrt(),
+            shift: self.means[column],
+            shift_error: self.mean_noise.hypot(rounds.centre_error / scale),
+        }
+    }
+
+    /// Standard deviation before the ball over that after it if all columns were bell-shaped: the squared norm of a row
+    /// is then about g·χ²_h, with the mean and variance that the covariance gives.
+    fn lost_by_a_bell(&self, frame: &Frame) -> f64 {
+        let width = self.means.len();
+        let after = |i: usize| self.covariance[i * width + i].max(3.0 * self.noise);
+        let before: Vec<f64> = frame.resolved.iter().map(|resolved| resolved.clamp(0.02, 1.0)).collect();
+        let (mut squares, mut noise) = (0.0, 0.0);
+        for (i, j) in pairs(width) {
+            let product = after(i) * after(j);
+            squares += before[i] * before[j] * (self.covariance[i * width + j].powi(2) / product).min(1.0);
+            noise += before[i] * before[j] * self.noise.powi(2) / product;
+        }
+        let mean: f64 = before.iter().sum();
+        let half_variance = before.iter().map(|v| v * v).sum::<f64>() + 2.0 * (squares - noise).max(0.0);
+        let radius_squared = frame.ball.norm_squared() as f64 / f64::from(Q).powi(2);
+        kept_by_ball(mean * mean / half_variance, (radius_squared / mean).sqrt()).sqrt().recip()
     }
 
     /// The variance of a column, from the second round and the moments by how well each knows it, and shrunk towards 0 as

@@ -193,7 +193,7 @@ fn shrinkage(signal: f64, error: f64) -> f64 {
 }
 
 /// E[min(χ²_d, ρ²d)]/d: the variance that a ball of radius ρ√d leaves of a bell-shaped row.
-fn kept_by_ball(d: f64, growth: f64) -> f64 {
+pub(crate) fn kept_by_ball(d: f64, growth: f64) -> f64 {
     let limit = growth * growth;
     let half = d / 2.0;
     let x = limit * half;

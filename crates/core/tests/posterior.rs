@@ -3,9 +3,9 @@
 
 use faer::Mat;
 use potluck_core::accounting::Mu;
-use potluck_core::calibrated::{Clipping, Layout, PartyPlan, Plan};
+use potluck_core::calibrated::{Clipping, Layout, PartyPlan, Plan, Tails};
 use potluck_core::encoding::{Bounds, Encoder, LevelCount};
-use potluck_core::learn::{Evidence, LearnError, Level, Released, explained_share, posterior};
+use potluck_core::learn::{Concern, Evidence, LearnError, Level, Released, explained_share, posterior};
 use serde_json::Value;
 
 fn numbers(value: &Value) -> Vec<f64> {
@@ -29,6 +29,7 @@ fn clipping(case: &Value) -> Vec<Clipping> {
         ["attenuation", "box_part", "scale_error", "kurtosis", "believable_variance"]
             .map(|name| numbers(&case[name]));
     let numeric = case["numeric"].as_array().unwrap();
+    let tails = matrix(&case["tails"]);
     (0..attenuation.len())
         .map(|j| Clipping {
             attenuation: attenuation[j],
@@ -37,6 +38,12 @@ fn clipping(case: &Value) -> Vec<Clipping> {
             kurtosis: kurtosis[j],
             believable_variance: believable_variance[j],
             numeric: numeric[j].as_bool().unwrap(),
+            tails: Tails {
+                excess: tails[0][j],
+                excess_error: tails[1][j],
+                shift: tails[2][j],
+                shift_error: tails[3][j],
+            },
         })
         .collect()
 }
@@ -74,29 +81,50 @@ fn assert_close(found: &[f64], expected: &[f64], what: &str) {
     }
 }
 
+/// Concerns by the names that the reference gives them, and the confounders if there are any.
+fn said(concerns: &[Concern]) -> (Vec<&str>, Option<Vec<usize>>) {
+    let mut confounders = None;
+    let mut names = Vec::new();
+    for concern in concerns {
+        match concern {
+            Concern::LabelTails => names.push("label tails"),
+            Concern::FeatureTails => names.push("feature tails"),
+            Concern::LabelUnresolved => names.push("label unresolved"),
+            Concern::FeatureUnresolved => names.push("feature unresolved"),
+            Concern::Confounders(columns) => confounders = Some(columns.clone()),
+        }
+    }
+    (names, confounders)
+}
+
 #[test]
 fn fits_agree_with_the_reference() {
     let cases = cases();
-    assert!(cases.len() >= 9);
+    assert!(cases.len() >= 11);
     for case in &cases {
         let what = case["name"].as_str().unwrap();
         let label = case["label"].as_u64().unwrap() as usize;
         let features = indices(&case["features"]);
-        let fit = with_evidence(case, |evidence| posterior(evidence, label, &features)).unwrap();
+        let fit =
+            with_evidence(case, |evidence| posterior(evidence, label, &features, Level::default())).unwrap();
         let expected = &case["expected"];
         assert_close(&fit.weights, &numbers(&expected["weights"]), what);
         assert_close(fit.estimate.weights(), &numbers(&expected["unshrunk"]), what);
         assert_close(&fit.estimate.standard_errors(), &numbers(&expected["standard_errors"]), what);
-        let intervals = fit.estimate.intervals(Level::default());
-        let (low, high): (Vec<f64>, Vec<f64>) = intervals.iter().map(|i| (i.lower, i.upper)).unzip();
+        let (low, high): (Vec<f64>, Vec<f64>) = fit.intervals.iter().map(|i| (i.lower, i.upper)).unzip();
         assert_close(&low, &numbers(&expected["low"]), what);
         assert_close(&high, &numbers(&expected["high"]), what);
         let parts = matrix(&expected["parts"]);
         for (at, part) in fit.parts.iter().enumerate() {
-            let found = [part.privacy, part.mixing, part.sampling, part.clipping];
+            let found = [part.privacy, part.mixing, part.correlations, part.sampling, part.clipping];
             let expected: Vec<f64> = parts.iter().map(|kind| kind[at]).collect();
             assert_close(&found, &expected, what);
             assert!((found.iter().sum::<f64>() - 1.0).abs() < 1e-12, "{what}");
+        }
+        for (at, concerns) in fit.concerns.iter().enumerate() {
+            let (of_columns, named) = said(concerns);
+            assert_eq!(serde_json::json!(of_columns), expected["concerns"][at], "{what}");
+            assert_eq!(serde_json::json!(named), expected["confounders"][at], "{what}");
         }
         let share = with_evidence(case, |evidence| explained_share(evidence, label, &features)).unwrap();
         let interval = share.interval(Level::default());
@@ -112,7 +140,7 @@ fn the_order_of_features_does_not_matter() {
         let features = indices(&case["features"]);
         let reversed: Vec<usize> = features.iter().rev().copied().collect();
         let fit = |features: &[usize]| {
-            with_evidence(case, |evidence| posterior(evidence, label, features)).unwrap()
+            with_evidence(case, |evidence| posterior(evidence, label, features, Level::default())).unwrap()
         };
         let (one, mut other) = (fit(&features), fit(&reversed));
         other.weights.reverse();
@@ -126,9 +154,15 @@ fn the_order_of_features_does_not_matter() {
 #[test]
 fn impossible_choices_are_refused() {
     with_evidence(&cases()[0], |evidence| {
-        assert!(matches!(posterior(evidence, 0, &[]), Err(LearnError::NoFeatures)));
-        assert!(matches!(posterior(evidence, 0, &[0]), Err(LearnError::LabelAmongFeatures { .. })));
-        assert!(matches!(posterior(evidence, 0, &[99]), Err(LearnError::UnknownColumn { .. })));
+        assert!(matches!(posterior(evidence, 0, &[], Level::default()), Err(LearnError::NoFeatures)));
+        assert!(matches!(
+            posterior(evidence, 0, &[0], Level::default()),
+            Err(LearnError::LabelAmongFeatures { .. })
+        ));
+        assert!(matches!(
+            posterior(evidence, 0, &[99], Level::default()),
+            Err(LearnError::UnknownColumn { .. })
+        ));
     });
 }
 
@@ -174,6 +208,11 @@ fn frames_and_moments_agree_with_the_reference() {
         assert_close(&found(|c| c.box_part), &numbers(&expected["box_part"]), what);
         assert_close(&found(|c| c.scale_error), &numbers(&expected["scale_error"]), what);
         assert_close(&found(|c| c.kurtosis), &numbers(&expected["kurtosis"]), what);
+        let tails = matrix(&expected["tails"]);
+        assert_close(&found(|c| c.tails.excess), &tails[0], what);
+        assert_close(&found(|c| c.tails.excess_error), &tails[1], what);
+        assert_close(&found(|c| c.tails.shift), &tails[2], what);
+        assert_close(&found(|c| c.tails.shift_error), &tails[3], what);
         let believable = found(|c| c.believable_variance);
         assert_close(&believable, &numbers(&expected["believable_variance"]), what);
         let centres: Vec<f64> = moments.centres(&frame).iter().map(|centre| centre.0).collect();

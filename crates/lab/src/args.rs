@@ -85,6 +85,8 @@ pub(crate) enum Experiment {
     Mixing,
     /// How often 95% intervals of the calibrated method hold the truth, on four kinds of data
     Coverage(Coverage),
+    /// Where intervals hold and where they do not: populations drawn at random, unkind ones among them
+    Map(Map),
     /// The calibrated method on every table of a folder, with random parties and labels
     Robustness(Robustness),
     /// What clipping does to the coefficients of the calibrated method, against n
@@ -177,6 +179,24 @@ after values are clipped to their public bounds.")]
 pub(crate) struct Coverage {
     #[command(flatten)]
     pub(crate) cells: Cells,
+}
+
+#[derive(Args)]
+#[command(after_help = "\
+Example:
+  potluck-lab map --populations 20 --sizes 10000,100000 --epsilons 1,0.3 --seeds 25 --seed 7
+
+Another --seed draws other populations. The truth is least squares on the same rows.")]
+pub(crate) struct Map {
+    /// Number of populations of each temper [default: 60]
+    #[arg(long, value_name = "N")]
+    pub(crate) populations: Option<usize>,
+    /// Table sizes n, separated by commas [default: 100000]
+    #[arg(long, value_delimiter = ',', value_name = "N,…")]
+    pub(crate) sizes: Option<Vec<usize>>,
+    /// ε of each party, separated by commas [default: 1]
+    #[arg(long, value_delimiter = ',', value_name = "E,…")]
+    pub(crate) epsilons: Option<Vec<f64>>,
 }
 
 #[derive(Args)]

@@ -2,15 +2,19 @@
 //! real learner, with the lab's noise.
 
 use anyhow::{Context, Result};
+use faer::linalg::solvers::Solve as _;
+use faer::{Col, Mat};
 use potluck_core::accounting::Mu;
-use potluck_core::calibrated::{Clipping, LocalMoments, PartyPlan, Plan};
+use potluck_core::calibrated::{Clipping, LocalMoments, PartyPlan, Plan, Tails};
 use potluck_core::encoding::EncodedRows;
 use potluck_core::learn::{
-    Affine, Evidence, ExplainedShare, Interval, Level, Released, explained_share, posterior,
+    Affine, Concern, Evidence, ExplainedShare, Interval, Level, Released, explained_share, posterior,
 };
 use potluck_core::mixing::{Mixing, SubjectDigest, add_sparse};
 use potluck_core::stage::{Stage, Statistic};
 
+use crate::experiments::map::{Reading, Readings};
+use crate::family::{Table, Truth};
 use crate::holdings::Holdings;
 use crate::noise::NoiseKind;
 use crate::seeds::Seed;
@@ -28,6 +32,8 @@ pub(crate) struct Release {
     pub(crate) noise: NoiseKind,
     /// Number of mixed rows; what public facts say if none.
     pub(crate) k: Option<u64>,
+    /// Whether to keep the exact products of the rows that are mixed, to know the truth among cut values.
+    pub(crate) keep_products: bool,
 }
 
 /// How one encoded column was released.
@@ -55,6 +61,8 @@ pub(crate) struct PublicDataset {
     parties: Vec<Local>,
     /// For each column as the label, the features to learn from.
     features: Vec<Vec<usize>>,
+    /// Exact products of the rows that were mixed, if they were to be kept.
+    products: Option<Mat<f64>>,
 }
 
 /// A regression in original units: numbers as they are, levels as 0 and 1.
@@ -67,6 +75,8 @@ pub(crate) struct Model {
     /// Slopes without shrinkage, with their intervals.
     pub(crate) estimates: Vec<f64>,
     pub(crate) intervals: Vec<Interval>,
+    /// Whether there is a finding about each.
+    pub(crate) findings: Vec<bool>,
     /// When predicting, inputs are clamped to these.
     pub(crate) inputs: Vec<[f64; 2]>,
     /// Predictions are clamped to this.
@@ -93,6 +103,7 @@ impl Release {
             units: Vec::with_capacity(width),
             parties: Vec::with_capacity(layouts.len()),
             features: (0..width).map(|label| holdings.features(label)).collect(),
+            products: self.keep_products.then(|| Mat::zeros(width, width)),
         };
         let plans = layouts.into_iter().map(|layout| plan.party(layout)).collect::<Result<Vec<_>, _>>()?;
         // The sums of each party's stages.
@@ -104,7 +115,9 @@ impl Release {
             }
             let exact = match position {
                 0 => holdings.first_sums(|| exact_sums(&stages, holdings)),
-                _ if position + 1 == STAGES => mixed_sums(&stages, holdings, subjects),
+                _ if position + 1 == STAGES => {
+                    mixed_sums(&stages, holdings, subjects, dataset.products.as_mut())
+                }
                 _ => exact_sums(&stages, holdings),
             };
             for (party, (stage, mut own)) in stages.iter().zip(exact).enumerate() {
@@ -144,7 +157,12 @@ fn exact_sums(stages: &[Stage], holdings: &Holdings) -> Vec<Vec<i64>> {
 }
 
 /// The mixed rows of every party, added up side by side: subjects fall into the same rows everywhere.
-fn mixed_sums(stages: &[Stage], holdings: &Holdings, subjects: &[SubjectDigest]) -> Vec<Vec<i64>> {
+fn mixed_sums(
+    stages: &[Stage],
+    holdings: &Holdings,
+    subjects: &[SubjectDigest],
+    mut products: Option<&mut Mat<f64>>,
+) -> Vec<Vec<i64>> {
     let &Statistic::Mixed { mixing: Mixing::Sparse, k } = &stages[0].statistic else {
         unreachable!("the last stage of a calibrated release mixes sparsely");
     };
@@ -164,6 +182,10 @@ fn mixed_sums(stages: &[Stage], holdings: &Holdings, subjects: &[SubjectDigest])
                 }
                 at += 1;
             }
+        }
+        if let Some(products) = products.as_deref_mut() {
+            let batch = Mat::from_fn(end - first, width, |row, column| f64::from(rows[row * width + column]));
+            *products += batch.transpose() * &batch;
         }
         add_sparse(&subjects[first..end], rows, width, k, &mut sums);
     }
@@ -229,30 +251,101 @@ impl PublicDataset {
         self.units[column].affine.mid()
     }
 
+    /// The features that the label's own party holds: what it could learn from alone.
+    pub(crate) fn beside(&self, label: usize) -> Vec<usize> {
+        let own = self.parties.iter().find(|local| local.members.contains(&label));
+        let is_own = |feature: &&usize| own.is_some_and(|local| local.members.contains(feature));
+        self.features[label].iter().filter(is_own).copied().collect()
+    }
+
     /// Learns the regression of an encoded column on all others.
     pub(crate) fn fit(&self, label: usize, level: Level) -> Result<Model> {
-        let features = self.features[label].clone();
-        let fit = self.with_evidence(|evidence| Ok(posterior(evidence, label, &features)?))?;
+        self.fit_on(label, self.features[label].clone(), level)
+    }
+
+    /// Learns the regression of an encoded column on some others.
+    pub(crate) fn fit_on(&self, label: usize, features: Vec<usize>, level: Level) -> Result<Model> {
+        let fit = self.with_evidence(|evidence| Ok(posterior(evidence, label, &features, level)?))?;
         let scalings: Vec<Affine> = features.iter().map(|&j| self.units[j].affine).collect();
         let of_label = self.units[label].affine;
         let original = fit.estimate.to_original(&scalings, of_label)?;
-        let intervals = original.coefficients().intervals(level);
-        let slopes: Vec<f64> = fit
-            .weights
-            .iter()
-            .zip(&scalings)
-            .map(|(weight, scaling)| weight * of_label.half() / scaling.half())
-            .collect();
+        let units = |scaling: &Affine| of_label.half() / scaling.half();
+        let intervals =
+            fit.intervals.iter().zip(&scalings).map(|(interval, scaling)| interval.scaled(units(scaling)));
+        let intervals: Vec<Interval> = intervals.collect();
+        let slopes: Vec<f64> =
+            fit.weights.iter().zip(&scalings).map(|(weight, scaling)| weight * units(scaling)).collect();
         let at_centre: f64 = slopes.iter().zip(&scalings).map(|(slope, scaling)| slope * scaling.mid()).sum();
         Ok(Model {
             intercept: of_label.mid() - at_centre,
             slopes,
             estimates: original.slopes().to_vec(),
-            // The first interval is the intercept's.
-            intervals: intervals.get(1..).context("an interval a slope")?.to_vec(),
+            findings: fit.concerns.iter().map(|concerns| !concerns.is_empty()).collect(),
+            intervals,
             inputs: features.iter().map(|&j| self.units[j].range).collect(),
             output: self.units[label].range,
             features,
+        })
+    }
+
+    /// Least squares among the rows as they were cut, in the units of fits.
+    fn cut_truth(&self, label: usize, features: &[usize]) -> Vec<f64> {
+        let Some(products) = &self.products else { return Vec::new() };
+        let d = features.len();
+        let h = Mat::from_fn(d, d, |i, j| products[(features[i], features[j])]);
+        let c = Col::from_fn(d, |i| products[(features[i], label)]);
+        let w = h.partial_piv_lu().solve(&c);
+        let attenuation = |column: usize| self.clipping(column).attenuation;
+        (0..d).map(|i| w[i] * attenuation(features[i]) / attenuation(label)).collect()
+    }
+
+    /// What clipping did to a column.
+    fn clipping(&self, column: usize) -> Clipping {
+        let of = |local: &Local| {
+            local.members.iter().position(|&member| member == column).map(|at| local.clipping[at])
+        };
+        self.parties.iter().find_map(of).unwrap_or(Clipping::NONE)
+    }
+
+    /// What is published of the tails of a column.
+    fn signs(&self, column: usize) -> [f64; 6] {
+        let clipping = self.clipping(column);
+        let Tails { excess, excess_error, shift, shift_error } = clipping.tails;
+        [excess, excess_error, shift, shift_error, clipping.attenuation, f64::from(clipping.numeric)]
+    }
+
+    /// What intervals say of a regression whose truth is known, in standard deviations.
+    pub(crate) fn read(&self, table: &Table, level: Level) -> Result<Readings> {
+        let (label, truth) = (table.label, &table.truth);
+        let features: &[usize] = &truth.iter().map(|truth| truth.column).collect::<Vec<_>>();
+        let fit = self.with_evidence(|evidence| Ok(posterior(evidence, label, features, level)?))?;
+        let share = self.with_evidence(|evidence| Ok(explained_share(evidence, label, features)?))?;
+        let interval = share.interval(level);
+        let of_label = self.units[label].affine.half();
+        let cut = self.cut_truth(label, features);
+        let reading = |(at, truth): (usize, &Truth)| {
+            let unit = truth.unit * of_label / self.units[features[at]].affine.half();
+            let interval = fit.intervals[at].scaled(unit);
+            let is_cut = fit.concerns[at].iter().any(Concern::is_about_cut_values);
+            Reading {
+                cut: is_cut.then(|| cut[at] * unit),
+                low: interval.lower,
+                estimate: fit.estimate.weights()[at] * unit,
+                high: interval.upper,
+                finding: fit.concerns[at].first().map(|concern| format!("{concern:?}")),
+                signs: [label, features[at]]
+                    .iter()
+                    .flat_map(|&column| self.signs(column))
+                    .chain([fit.parts[at].correlations])
+                    .collect(),
+            }
+        };
+        let slope = |(at, &weight): (usize, &f64)| weight * of_label / self.units[features[at]].affine.half();
+        let slopes: Vec<f64> = fit.weights.iter().enumerate().map(slope).collect();
+        Ok(Readings {
+            explained: [interval.lower, table.explained_by(&slopes), interval.upper],
+            label_finding: fit.concerns.iter().all(|of| of.iter().any(Concern::is_about_label)),
+            coefficients: truth.iter().enumerate().map(reading).collect(),
         })
     }
 

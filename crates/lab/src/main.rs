@@ -6,6 +6,7 @@ mod args;
 mod calibrated;
 mod dataset;
 mod experiments;
+mod family;
 mod figure;
 mod holdings;
 mod hub_server;
@@ -37,6 +38,7 @@ fn main() -> Result<()> {
         Experiment::RealData(arguments) => experiments::real_data::run(arguments, common),
         Experiment::Mixing => experiments::mixing::run(common),
         Experiment::Coverage(arguments) => experiments::coverage::run(arguments, common),
+        Experiment::Map(arguments) => experiments::map::run(arguments, common),
         Experiment::Robustness(arguments) => experiments::robustness::run(arguments, common),
         Experiment::Bias(arguments) => experiments::bias::run(arguments, common),
         Experiment::Planning(arguments) => experiments::planning::run(arguments, common),

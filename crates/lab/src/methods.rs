@@ -166,16 +166,28 @@ impl Method for Rmgm {
 }
 
 /// Standardised columns, mixed rows and local moments; then the posterior learner. No ridge.
-struct Calibrated;
+struct Calibrated {
+    /// Whether features of all parties are used, or only those beside the label.
+    of_all: bool,
+}
 
 impl Method for Calibrated {
     fn name(&self) -> String {
-        "calibrated".to_owned()
+        if self.of_all { "calibrated" } else { "label's party alone" }.to_owned()
     }
 
-    fn fit(&self, cell: &Cell<'_>, privacy: Privacy, _: Ridge) -> Result<Fitted> {
+    fn fit(&self, cell: &Cell<'_>, privacy: Privacy, ridge: Ridge) -> Result<Fitted> {
         let dataset = cell.calibrated(privacy)?;
-        let model = dataset.fit(cell.table().label(), Level::default())?;
+        let label = cell.table().label();
+        let beside = dataset.beside(label);
+        if !self.of_all && beside.is_empty() {
+            return ReleasedMean.fit(cell, privacy, ridge);
+        }
+        let model = if self.of_all {
+            dataset.fit(label, Level::default())?
+        } else {
+            dataset.fit_on(label, beside, Level::default())?
+        };
         // The label is last, so positions of features are places in a row.
         let width = dataset.width() - 1;
         let mut fitted = Fitted {
@@ -251,7 +263,12 @@ impl Method for OlsWithIntercept {
 
 /// potluck's own method.
 pub(crate) fn calibrated() -> Box<dyn Method> {
-    Box::new(Calibrated)
+    Box::new(Calibrated { of_all: true })
+}
+
+/// The same from the columns beside the label alone: what its party could do without the others.
+pub(crate) fn label_party_alone() -> Box<dyn Method> {
+    Box::new(Calibrated { of_all: false })
 }
 
 /// What potluck's own method is held against: the mean it releases.

@@ -144,7 +144,7 @@ impl<'a> Cell<'a> {
         if let Some(dataset) = self.calibrated.borrow().get(&key) {
             return Ok(Rc::clone(dataset));
         }
-        let release = Release { mu: privacy.analytic()?, noise: self.noise, k: None };
+        let release = Release { mu: privacy.analytic()?, noise: self.noise, k: None, keep_products: false };
         let seed = self.seed.of(&privacy.epsilon.to_string());
         let dataset = Rc::new(release.run(&self.table.holdings, self.subjects(), seed)?);
         self.calibrated.borrow_mut().insert(key, Rc::clone(&dataset));

@@ -90,18 +90,48 @@ fn intervals_of_the_calibrated_method_hold_the_truth() {
     for result in &results {
         let of_seeds = numbers(&result["covered"]);
         covered += of_seeds.iter().sum::<f64>();
-        trials += of_seeds.len() as f64 * result["coefficients"].as_f64().unwrap();
+        trials += result["without_finding"].as_f64().unwrap();
         assert!(result["half_width"].as_f64().unwrap() > 0.0);
     }
     assert!(covered / trials > 0.88, "{covered} of {trials}");
     let table = fs::read_to_string(folder.path().join("results/coverage.md")).unwrap();
     assert!(table.contains("| rare | with features | 10000 | 0.3 | 10 |"), "{table}");
+    assert!(trials > 200.0, "most coefficients of kind data carry no finding, but {trials} do not");
     assert!(folder.path().join("results/coverage.svg").exists());
     // One cell alone is the same as among others, whatever the threads.
     let cell = ["coverage", "--quick", "--kinds", "strong", "--epsilons", "1", "--threads", "3"];
     let alone = lab(folder.path(), &cell);
     assert_eq!(alone.len(), 2);
     assert!(alone.iter().all(|cell| results.contains(cell)));
+}
+
+/// Populations that are drawn at random, unkind ones among them: intervals without a finding hold the truth.
+#[test]
+fn the_map_has_every_temper_and_intervals_hold_on_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let results = lab(folder.path(), &["map", "--quick"]);
+    assert_eq!(results.len(), 3 * 2, "tempers and populations");
+    let (mut covered, mut trials) = (0, 0);
+    for result in &results {
+        let truth = result["truth"].as_array().unwrap();
+        for readings in result["readings"].as_array().unwrap() {
+            for (truth, reading) in truth.iter().zip(readings["coefficients"].as_array().unwrap()) {
+                let number = |value: &Value| value.as_f64().unwrap();
+                let slope = number(&truth["slope"]) * number(&truth["unit"]);
+                if reading["finding"].is_null() {
+                    trials += 1;
+                    covered +=
+                        u32::from(number(&reading["low"]) <= slope && slope <= number(&reading["high"]));
+                }
+            }
+        }
+    }
+    assert!(trials > 20, "{trials}");
+    assert!(f64::from(covered) > 0.85 * f64::from(trials), "{covered} of {trials}");
+    let table = fs::read_to_string(folder.path().join("results/map.md")).unwrap();
+    assert!(table.contains("| tails | 3000 | 1 |"), "{table}");
+    let other = lab(folder.path(), &["map", "--quick", "--seed", "2"]);
+    assert_ne!(results[0]["description"], other[0]["description"], "another seed draws other populations");
 }
 
 #[test]
@@ -202,6 +232,10 @@ fn real_data_takes_a_described_table() {
     assert!(loss("OLS") < loss("RMGM k=300") && loss("OLS") < loss("RMGM sparse k=300"));
     assert!(loss("OLS") < loss("training mean"));
     assert!(loss("calibrated") < loss("RMGM k=300"));
+    assert!(
+        loss("calibrated") < loss("label's party alone"),
+        "the label is alone with a group that says nothing"
+    );
     let table = fs::read_to_string(folder.path().join("results/real-data.md")).unwrap();
     assert!(table.contains("**Mine**: 4000 rows (n = 3200 for training), 5 features, 3 parties"), "{table}");
 }

@@ -3,11 +3,12 @@
 use potluck_core::calibrated::{Clipping, Frame, LocalMoments};
 use potluck_core::encoding::Encoder;
 use potluck_core::learn::{
-    Affine, Coefficients, Evidence, Fit, Level, Released, Ridge, Stability, VarianceParts, debiased,
-    explained_share, ols, posterior,
+    Affine, Coefficients, Concern, Evidence, Fit, Interval, Level, Released, Ridge, Stability, VarianceParts,
+    debiased, explained_share, ols, posterior,
 };
 
 use crate::dataset::PublicDataset;
+use crate::findings::{Finding, FindingKind};
 use crate::model::{Coefficient, Diagnostics, Eigenvalues, Estimate, Learner, Model, Parts, RSquared, Term};
 use crate::statement;
 use crate::study::{Column, Domain, Party, Study};
@@ -47,6 +48,8 @@ pub(crate) struct Units {
     pub(crate) noise: f64,
     /// What the release kept of the column, in original units.
     pub(crate) range: [f64; 2],
+    /// Values beyond this were certainly cut, in original units.
+    kept: Option<[f64; 2]>,
     /// What a missing value counts as, in original units.
     missing: f64,
     /// Standard deviation of the noise in the column's mean, in original units.
@@ -104,7 +107,14 @@ impl PartyEvidence {
             let (lo, hi) = encoded.term.range();
             let missing = if encoded.is_numeric() { mid } else { 0.0 };
             let affine = Affine::new(mid, half)?;
-            return Ok(Units { affine, noise: self.noise, range: [lo, hi], missing, mean_noise: 0.0 });
+            return Ok(Units {
+                affine,
+                noise: self.noise,
+                range: [lo, hi],
+                kept: None,
+                missing,
+                mean_noise: 0.0,
+            });
         };
         let scaling = frame.scalings[at];
         let original = |u: f64| mid + half * u;
@@ -112,6 +122,7 @@ impl PartyEvidence {
             affine: Affine::new(original(centres[at].0), half * scaling.scale * clipping[at].attenuation)?,
             noise: self.noise,
             range: [original(scaling.low), original(scaling.high)],
+            kept: Some(frame.kept(at).map(original)),
             missing: original(scaling.centre),
             mean_noise: half * centres[at].1,
         })
@@ -336,6 +347,27 @@ impl<'a> Material<'a> {
         Ok(Evidence::from_parties(released, &parts))
     }
 
+    /// What the learner is concerned about, by the names of columns.
+    fn finding(&self, concern: &Concern) -> Finding {
+        let kind = match concern {
+            Concern::LabelTails => FindingKind::LabelTails,
+            Concern::FeatureTails => FindingKind::FeatureTails,
+            Concern::LabelUnresolved => FindingKind::LabelUnresolved,
+            Concern::FeatureUnresolved => FindingKind::FeatureUnresolved,
+            Concern::Confounders(_) => FindingKind::Confounders,
+        };
+        let mut columns: Vec<String> = Vec::new();
+        if let Concern::Confounders(of) = concern {
+            for &column in of {
+                let name = self.encoded[column].column.name();
+                if columns.iter().all(|known| known != name) {
+                    columns.push(name.to_owned());
+                }
+            }
+        }
+        Finding { kind, columns }
+    }
+
     /// A coefficient with where it comes from.
     fn coefficient(&self, at: usize, shown: &Shown) -> Coefficient {
         let Encoded { party, column, term } = &self.encoded[at];
@@ -351,6 +383,8 @@ impl<'a> Material<'a> {
             encoded: shown.encoded,
             noise_share: shown.noise_share,
             parts: shown.parts,
+            findings: shown.findings.clone(),
+            kept: units.kept,
         }
     }
 }
@@ -362,6 +396,7 @@ struct Shown {
     encoded: Estimate,
     noise_share: f64,
     parts: Option<Parts>,
+    findings: Vec<Finding>,
 }
 
 /// What a learner found, in the units of the released rows.
@@ -370,6 +405,9 @@ struct Found {
     /// What to predict with.
     weights: Vec<f64>,
     parts: Option<Vec<VarianceParts>>,
+    /// Intervals of the weights, where they are not those of the covariance.
+    intervals: Option<Vec<Interval>>,
+    findings: Vec<Vec<Finding>>,
     noise_share: Vec<f64>,
     estimand: String,
     diagnostics: Diagnostics,
@@ -396,8 +434,10 @@ impl Found {
                 ..diagnostics(dataset)
             },
             weights: fit.coefficients.weights().to_vec(),
+            findings: vec![Vec::new(); fit.coefficients.weights().len()],
             coefficients: fit.coefficients,
             parts: None,
+            intervals: None,
             noise_share: fit.noise_share,
         }
     }
@@ -410,9 +450,14 @@ impl Found {
         dataset: &PublicDataset,
     ) -> Result<Self, Error> {
         let evidence = material.evidence()?;
-        let fit = posterior(&evidence, label, features)?;
+        let fit = posterior(&evidence, label, features, level)?;
         let r_squared = explained_share(&evidence, label, features)?;
         let interval = r_squared.interval(level);
+        let finding = |concern: &Concern| material.finding(concern);
+        let findings: Vec<Vec<Finding>> =
+            fit.concerns.iter().map(|concerns| concerns.iter().map(finding).collect()).collect();
+        let about_label = |concern: &&Concern| concern.is_about_label();
+        let of_label = fit.concerns.iter().take(1).flatten().filter(about_label).map(finding).collect();
         let noise_share = features.iter().map(|&j| {
             let squares: f64 = material.columns[j].iter().map(|z| z * z).sum();
             material.noise[j].powi(2) * material.columns[j].len() as f64 / squares
@@ -426,11 +471,14 @@ impl Found {
                     estimate: r_squared.estimate,
                     interval: Some([interval.lower, interval.upper]),
                 }),
+                r_squared_findings: of_label,
                 ..diagnostics(dataset)
             },
             coefficients: fit.estimate,
             weights: fit.weights,
             parts: Some(fit.parts),
+            intervals: Some(fit.intervals),
+            findings,
             noise_share: noise_share.collect(),
         })
     }
@@ -445,6 +493,7 @@ fn diagnostics(dataset: &PublicDataset) -> Diagnostics {
         eigenvalues: None,
         residual_variance: None,
         r_squared: None,
+        r_squared_findings: Vec::new(),
     }
 }
 
@@ -478,15 +527,20 @@ pub fn fit(dataset: &PublicDataset, regression: &Regression) -> Result<Model, Er
         .map(|(slope, &j)| (slope * material.units[j].mean_noise).powi(2));
     let mean_variance = label_units.mean_noise.powi(2) + means.sum::<f64>();
     let original = original.with_intercept_variance(mean_variance);
-    let in_units = estimates(original.coefficients(), regression.level);
-    let in_encoded = estimates(&found.coefficients, regression.level);
+    let mut in_units = estimates(original.coefficients(), regression.level);
+    let mut in_encoded = estimates(&found.coefficients, regression.level);
+    for (at, interval) in found.intervals.iter().flatten().enumerate() {
+        let units = interval.scaled(label_units.affine.half() / scalings[at].half());
+        (in_units[at + 1].low, in_units[at + 1].high) = (units.lower, units.upper);
+        (in_encoded[at].low, in_encoded[at].high) = (interval.lower, interval.upper);
+    }
     let (intercept, slopes) = in_units.split_first().expect("the intercept comes first");
     let predictive = predictive(&found.weights, &scalings, label_units.affine);
 
     let coefficients = features.iter().enumerate().map(|(at, &j)| {
         let parts = found.parts.as_ref().map(|parts| {
-            let VarianceParts { privacy, mixing, sampling, clipping } = parts[at];
-            Parts { privacy, mixing, sampling, clipping }
+            let VarianceParts { privacy, mixing, correlations, sampling, clipping } = parts[at];
+            Parts { privacy, mixing, correlations, sampling, clipping }
         });
         let shown = Shown {
             value: slopes[at],
@@ -494,6 +548,7 @@ pub fn fit(dataset: &PublicDataset, regression: &Regression) -> Result<Model, Er
             encoded: in_encoded[at],
             noise_share: found.noise_share[at],
             parts,
+            findings: found.findings[at].clone(),
         };
         material.coefficient(j, &shown)
     });
@@ -521,6 +576,7 @@ pub fn fit(dataset: &PublicDataset, regression: &Regression) -> Result<Model, Er
         free_intercept: material.is_calibrated(),
         prediction_intercept: predictive.0,
         label_range: label_units.range,
+        label_kept: label_units.kept,
         coefficients: coefficients.collect(),
         covariance: (0..covariance.dim()).map(|i| covariance.row(i).to_vec()).collect(),
         diagnostics: found.diagnostics,

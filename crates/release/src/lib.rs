@@ -10,6 +10,7 @@ mod error;
 pub mod events;
 pub mod exchange;
 pub mod files;
+pub mod findings;
 pub mod fit;
 pub mod guard;
 pub mod model;

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Error;
 use crate::files::{Audience, Existing, write_file};
+use crate::findings::Finding;
 use crate::study::Unknown;
 
 /// How coefficients are learned from a public dataset.
@@ -122,6 +123,12 @@ pub struct Coefficient {
     /// What the variance of the coefficient is made of, where the learner knows it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parts: Option<Parts>,
+    /// What published numbers say against it. Without a finding, the interval holds.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub findings: Vec<Finding>,
+    /// Values beyond this were certainly cut.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kept: Option<[f64; 2]>,
 }
 
 /// What the variance of a coefficient is made of, as shares that sum to one.
@@ -132,6 +139,9 @@ pub struct Parts {
     pub privacy: f64,
     /// People who share a released row.
     pub mixing: f64,
+    /// Correlations between parties that the releases leave open.
+    #[serde(default)]
+    pub correlations: f64,
     /// People being a sample.
     pub sampling: f64,
     /// Allowance for values that were clipped.
@@ -185,6 +195,9 @@ pub struct Diagnostics {
     pub residual_variance: Option<f64>,
     /// Share of the label's variance that the features explain, where it can be estimated.
     pub r_squared: Option<RSquared>,
+    /// What published numbers say against it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub r_squared_findings: Vec<Finding>,
 }
 
 impl Diagnostics {
@@ -231,6 +244,9 @@ pub struct Model {
     pub prediction_intercept: f64,
     /// Predictions are clamped to this range: what the release kept of the label.
     pub label_range: [f64; 2],
+    /// Values of the label beyond this were certainly cut.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label_kept: Option<[f64; 2]>,
     /// One a feature.
     pub coefficients: Vec<Coefficient>,
     /// Covariance of intercept and coefficients, in original units.

@@ -34,6 +34,12 @@ pub struct Interval {
 }
 
 impl Interval {
+    /// The same in units that are larger by this factor, which is positive.
+    #[must_use]
+    pub fn scaled(&self, factor: f64) -> Self {
+        Self { lower: self.lower * factor, upper: self.upper * factor }
+    }
+
     /// Whether a value lies inside, ends included.
     pub fn contains(&self, value: f64) -> bool {
         self.lower <= value && value <= self.upper

@@ -22,7 +22,9 @@ mod student;
 pub use coefficients::{Affine, Coefficients, Covariance, Interval, Level, Original};
 pub use least_squares::{Estimand, Fit, Ridge, Spectrum, Stability, debiased, ols};
 pub use moments::{Moments, Solution};
-pub use posterior::{Evidence, ExplainedShare, Posterior, VarianceParts, explained_share, posterior};
+pub use posterior::{
+    Concern, Evidence, ExplainedShare, Posterior, VarianceParts, explained_share, posterior,
+};
 pub use student::{two_sided_quantile, two_sided_tail};
 
 /// Why a fit was refused, and what to do about it. Columns are counted from 0.

@@ -8,8 +8,11 @@ use super::Level;
 
 /// The t for which P(|T| ≤ t) is the level, with ν > 0 `degrees` of freedom.
 pub fn two_sided_quantile(level: Level, degrees: usize) -> f64 {
-    let nu = degrees as f64;
-    let tail = 1.0 - level.get();
+    reach(1.0 - level.get(), degrees as f64)
+}
+
+/// The t for which P(|T| > t) is the tail.
+fn reach(tail: f64, nu: f64) -> f64 {
     let mut high = 1.0;
     while two_sided_tail(high, nu) > tail {
         high *= 2.0;
@@ -28,6 +31,19 @@ pub fn two_sided_quantile(level: Level, degrees: usize) -> f64 {
         }
     }
     high
+}
+
+/// P(T ≤ t).
+pub(super) fn distribution(t: f64, nu: f64) -> f64 {
+    let tail = two_sided_tail(t.abs(), nu) / 2.0;
+    if t > 0.0 { 1.0 - tail } else { tail }
+}
+
+/// The t for which P(T ≤ t) is the probability.
+pub(super) fn quantile(probability: f64, nu: f64) -> f64 {
+    let central = (2.0 * probability - 1.0).abs();
+    let reach = if central > 0.0 { reach(1.0 - central, nu) } else { 0.0 };
+    if probability < 0.5 { -reach } else { reach }
 }
 
 /// P(|T| > t) for t ≥ 0 and ν > 0.

@@ -113,7 +113,8 @@ pub(crate) fn run(arguments: &Bias, common: &Common) -> Result<()> {
             .map(|&(epsilon, mu)| {
                 let seed = seed.of(&epsilon.to_string());
                 let fit = |noise: NoiseKind, k: Option<u64>| {
-                    let dataset = Release { mu, noise, k }.run(&holdings, &subjects, seed)?;
+                    let dataset =
+                        Release { mu, noise, k, keep_products: false }.run(&holdings, &subjects, seed)?;
                     dataset.fit(case.population.label(), Level::default())
                 };
                 let noiseless = fit(NoiseKind::Off, Some(SHARP.min(n as u64)))?;

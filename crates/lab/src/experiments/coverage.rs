@@ -27,6 +27,8 @@ const LARGE: usize = 1_000_000;
 struct Found {
     /// Interval of each slope, in original units.
     intervals: Vec<[f64; 2]>,
+    /// Whether there is a finding about each.
+    findings: Vec<bool>,
     /// Interval of R².
     explained: [f64; 2],
     /// What R² truly is.
@@ -55,12 +57,18 @@ struct Line<'a> {
 }
 
 impl Line<'_> {
-    /// In how many repetitions each slope is covered.
-    fn by_feature(&self) -> Vec<usize> {
-        let covered = |(feature, &slope): (usize, &f64)| {
-            self.found.iter().filter(|found| found.covers(feature, slope)).count()
+    /// In how many of the repetitions without a finding about it each slope is covered, and how many there are.
+    fn by_feature(&self) -> Vec<(usize, usize)> {
+        let of_feature = |(feature, &slope): (usize, &f64)| {
+            let bare = self.found.iter().filter(|found| !found.findings[feature]);
+            (bare.clone().filter(|found| found.covers(feature, slope)).count(), bare.count())
         };
-        self.population.slopes.iter().enumerate().map(covered).collect()
+        self.population.slopes.iter().enumerate().map(of_feature).collect()
+    }
+
+    /// Slopes that are covered, and all, over repetitions without a finding.
+    fn total(&self) -> (usize, usize) {
+        self.by_feature().iter().fold((0, 0), |(covered, all), of| (covered + of.0, all + of.1))
     }
 
     fn explained(&self) -> usize {
@@ -81,30 +89,37 @@ impl Line<'_> {
 
     /// Coverage of all slopes together.
     fn coverage(&self) -> f64 {
-        let trials = self.found.len() * self.population.slopes.len();
-        self.by_feature().iter().sum::<usize>() as f64 / trials as f64
+        let (covered, trials) = self.total();
+        covered as f64 / trials as f64
     }
 
     fn describe(&self, text: &mut String) {
         let by_feature = self.by_feature();
         let repeats = self.found.len();
-        let worst = (0..by_feature.len()).min_by_key(|&feature| by_feature[feature]).unwrap_or(0);
-        let shown = |covered: usize, trials: usize| {
+        let share = |feature: usize| by_feature[feature].0 as f64 / by_feature[feature].1 as f64;
+        let worst = (0..by_feature.len())
+            .filter(|&feature| 2 * by_feature[feature].1 > repeats)
+            .min_by(|&one, &other| share(one).total_cmp(&share(other)));
+        let (covered, trials) = self.total();
+        let with_finding = 1.0 - trials as f64 / (repeats * by_feature.len()) as f64;
+        let shown = |(covered, trials): (usize, usize)| {
+            if trials == 0 {
+                return "–".to_owned();
+            }
             let (low, high) = binomial_interval(covered, trials, Confidence::P95);
             format!("{:.3} ({low:.3} to {high:.3})", covered as f64 / trials as f64)
         };
         let _ = writeln!(
             text,
-            "| {} | {} | {} | {} | {repeats} | {} | x{}: {} | {:.3} | {} |",
+            "| {} | {} | {} | {} | {repeats} | {with_finding:.2} | {} | {} | {:.3} | {} |",
             self.population.name,
             self.placement.name(),
             self.n,
             self.epsilon,
-            shown(by_feature.iter().sum(), repeats * by_feature.len()),
-            worst + 1,
-            shown(by_feature[worst], repeats),
+            shown((covered, trials)),
+            worst.map_or("–".to_owned(), |worst| format!("x{}: {}", worst + 1, shown(by_feature[worst]))),
             self.half_width(),
-            shown(self.explained(), repeats),
+            shown((self.explained(), repeats)),
         );
     }
 }
@@ -125,7 +140,7 @@ pub(crate) fn run(arguments: &Coverage, common: &Common) -> Result<()> {
     let mut releases = Vec::new();
     for &epsilon in &epsilons {
         let mu = Privacy { epsilon, delta: DELTA }.analytic()?;
-        releases.push((epsilon, Release { mu, noise: common.noise(), k: None }));
+        releases.push((epsilon, Release { mu, noise: common.noise(), k: None, keep_products: false }));
     }
     let mut tasks = Vec::new();
     for (kind, population) in kinds.iter().enumerate() {
@@ -158,6 +173,7 @@ pub(crate) fn run(arguments: &Coverage, common: &Common) -> Result<()> {
                             .iter()
                             .map(|interval| [interval.lower, interval.upper])
                             .collect(),
+                        findings: model.findings.clone(),
                         explained: [explained.lower, explained.upper],
                         truly_explained: moments[kind].explained_by(&model.slopes),
                     })
@@ -186,8 +202,8 @@ pub(crate) fn run(arguments: &Coverage, common: &Common) -> Result<()> {
 
 fn report(lines: &[Line<'_>], work: Work, common: &Common) -> Result<()> {
     let mut text = String::from(
-        "Coverage of 95% intervals, with Wilson's 95% intervals for it, as if coefficients were independent. Half-widths are medians, in standard deviations of the label per standard deviation of the feature. R² is that of the fitted model in the population. Parties hold x1 and x2, x3 and x4, x5 and x6; the label is alone or with the last two.\n\n\
-         | data | label | n | ε | repeats | all coefficients | worst coefficient | half-width | R² |\n|---|---|---|---|---|---|---|---|---|\n",
+        "Coverage of 95% intervals, with Wilson's 95% intervals for it, as if coefficients were independent. Half-widths are medians, in standard deviations of the label per standard deviation of the feature. Coefficients with a finding are left out of their coverage. R² is that of the fitted model in the population. Parties hold x1 and x2, x3 and x4, x5 and x6; the label is alone or with the last two.\n\n\
+         | data | label | n | ε | repeats | with a finding | all coefficients | worst coefficient | half-width | R² |\n|---|---|---|---|---|---|---|---|---|---|\n",
     );
     for line in lines {
         line.describe(&mut text);
@@ -201,7 +217,10 @@ fn report(lines: &[Line<'_>], work: Work, common: &Common) -> Result<()> {
             .map(|line| {
                 let per_seed = |found: &&Found| {
                     let slopes = line.population.slopes.iter().enumerate();
-                    slopes.filter(|&(feature, &slope)| found.covers(feature, slope)).count()
+                    let covered = |&(feature, &slope): &(usize, &f64)| {
+                        !found.findings[feature] && found.covers(feature, slope)
+                    };
+                    slopes.filter(covered).count()
                 };
                 json!({
                     "data": line.population.name,
@@ -210,6 +229,7 @@ fn report(lines: &[Line<'_>], work: Work, common: &Common) -> Result<()> {
                     "epsilon": line.epsilon,
                     "coefficients": line.population.slopes.len(),
                     "covered": line.found.iter().map(per_seed).collect::<Vec<_>>(),
+                    "without_finding": line.total().1,
                     "covered_by_coefficient": line.by_feature(),
                     "half_width": line.half_width(),
                     "explained_covered": line.explained(),

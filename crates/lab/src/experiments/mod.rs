@@ -6,6 +6,7 @@ pub(crate) mod coverage;
 pub(crate) mod eigenvalues;
 pub(crate) mod growth;
 pub(crate) mod load;
+pub(crate) mod map;
 pub(crate) mod mixing;
 pub(crate) mod planning;
 pub(crate) mod real_data;

@@ -79,7 +79,7 @@ pub(crate) fn run(arguments: &Planning, common: &Common) -> Result<()> {
     let mut releases = Vec::new();
     for epsilon in EPSILONS {
         let mu = Privacy { epsilon, delta: DELTA }.analytic()?;
-        releases.push(Release { mu, noise: common.noise(), k: None });
+        releases.push(Release { mu, noise: common.noise(), k: None, keep_products: false });
     }
     let mut tasks = Vec::new();
     for layout in LAYOUTS {

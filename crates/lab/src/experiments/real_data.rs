@@ -11,7 +11,9 @@ use serde_json::json;
 use super::{DELTA, REAL_RIDGE};
 use crate::args::{Common, RealData};
 use crate::dataset::Dataset;
-use crate::methods::{Method, Rows, calibrated, largest_bernoulli, rmgm, row_methods, select};
+use crate::methods::{
+    Method, Rows, calibrated, label_party_alone, largest_bernoulli, rmgm, row_methods, select,
+};
 use crate::runner::{Task, Work, earlier_results, run as run_tasks, write, write_json};
 use crate::seeds::Seed;
 use crate::statistics::{mean, standard_error};
@@ -39,6 +41,7 @@ fn registry() -> Vec<Entry> {
         entries.push(Entry { group: "RMGM sparse", method: rmgm(Mixing::Sparse, Rows::Fixed(k)) });
     }
     entries.push(Entry { group: "calibrated", method: calibrated() });
+    entries.push(Entry { group: "label's party alone", method: label_party_alone() });
     entries
 }
 
@@ -217,6 +220,7 @@ fn describe(text: &mut String, dataset: &Dataset, entries: &[Entry], losses: &Lo
             ("RMGM sparse", None),
             ("BGM", by_epsilon.map(|losses| losses.bgm)),
             ("calibrated", None),
+            ("label's party alone", None),
         ];
         for (group, published) in groups {
             if group == "OLS" && e > 0 {

@@ -6,7 +6,8 @@
 
 use faer::{Col, Mat, Row};
 
-use super::{Evidence, Learned};
+use super::evidence::Evidence;
+use super::learned::Learned;
 
 /// Mean and standard deviation of θ between a numeric column and other parties (the mean is 0 for a level).
 const BETWEEN: (f64, f64) = (1.0 / 12.0, 1.0 / 8.0);
@@ -20,10 +21,10 @@ const SPURIOUS: f64 = 0.5;
 
 /// What is known of all losses together.
 pub(super) struct Losses {
-    /// I + Σ mean·J: undoes the mean losses of the weights of the coordinates.
-    pub(super) undo: Mat<f64>,
-    /// Derivative of the undone weights by the found covariances, times H: the loss of rare levels is cubic in them.
-    pub(super) derivative: Mat<f64>,
+    /// What losses do on average to Hw = c.
+    mean: Mat<f64>,
+    /// The part of it that rare levels lose.
+    rare: Mat<f64>,
     /// For each θ, its standard deviation times what it does to the weights of the coordinates.
     pub(super) effects: Vec<Col<f64>>,
     /// Mean change of the explained share, and the variance of what is not known of it.
@@ -56,7 +57,7 @@ fn diagonal_times(diagonal: &[f64], matrix: &Mat<f64>) -> Mat<f64> {
 impl Losses {
     pub(super) fn new(evidence: &Evidence<'_>, learned: &Learned, label: usize, features: &[usize]) -> Self {
         let d = features.len();
-        let Learned { white, h, w, h_inverse, .. } = learned;
+        let Learned { white, h, w, .. } = learned;
         let (a, inverse) = (&white.transform, &white.inverse);
         let lost = |column: usize| evidence.clipping[column].attenuation - 1.0;
         let e: Vec<f64> = features.iter().map(|&column| lost(column)).collect();
@@ -120,10 +121,23 @@ impl Losses {
 
         made_up(evidence, &mut collector, label, features);
 
-        let identity = Mat::<f64>::identity(d, d);
-        let undo = &identity + h_inverse * &collector.mean;
-        let derivative = &undo + h_inverse * on_label * faer::Scale(2.0 * RARE.0);
-        Self { undo, derivative, effects: collector.effects, explained: collector.explained }
+        Self {
+            mean: collector.mean,
+            rare: on_label,
+            effects: collector.effects,
+            explained: collector.explained,
+        }
+    }
+
+    /// I + Σ mean·J: undoes the mean losses of weights of the coordinates.
+    pub(super) fn undo(&self, h_inverse: &Mat<f64>) -> Mat<f64> {
+        let d = h_inverse.nrows();
+        Mat::<f64>::identity(d, d) + h_inverse * &self.mean
+    }
+
+    /// Derivative of the undone weights by the found covariances, times H: the loss of rare levels is cubic in them.
+    pub(super) fn derivative(&self, h_inverse: &Mat<f64>) -> Mat<f64> {
+        self.undo(h_inverse) + h_inverse * &self.rare * faer::Scale(2.0 * RARE.0)
     }
 }
 

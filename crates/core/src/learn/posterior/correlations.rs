@@ -2,150 +2,182 @@
 
 use faer::{Mat, Side};
 
-use super::shrink::{geometric_grid, normalised};
+use super::learned::{inverse, smallest_eigenvalue};
+use super::shrink::{Noisy, ScaleMixture, geometric_grid, normalised};
 use super::whiten::Whitened;
-use super::{inverse, smallest_eigenvalue};
 use crate::learn::LearnError;
 
-/// Which quantile of the prior variance intervals use.
-const UPPER: f64 = 0.8;
-const MOST_STEPS: usize = 30;
+const MOST_STEPS: usize = 60;
+/// How strongly matrices near singular ones are avoided: the prior is det(I + M)^½.
+const BARRIER: f64 = 1.0;
 
-/// Correlations between parties, shrunk towards nothing or towards what the label implies, whichever the data prefer, with
-/// the matrix kept positive definite.
+/// Correlations between parties, shrunk towards nothing or towards what the label implies, whichever
+/// the data prefer, each by how large it seems, with the matrix kept positive definite.
 pub(super) struct Correlations {
+    /// Posterior means.
     pub(super) estimate: Mat<f64>,
-    /// What was found beyond what it is shrunk towards.
-    pub(super) beyond: Mat<f64>,
+    /// As they were found.
+    pub(super) found: Mat<f64>,
     /// Variance of the error of each entry.
     pub(super) variance: Mat<f64>,
-    /// How much of each entry the data resolve.
-    pub(super) resolved: Mat<f64>,
-    /// Prior variance of an entry.
+    /// Prior variance of an entry if all were alike.
     pub(super) prior: f64,
-    /// A value that the prior variance exceeds only now and then.
-    pub(super) upper: f64,
+    /// The same as found, between coordinates that stand for one feature each.
+    pub(super) of_features: Pairs,
+}
+
+/// Entries between parties above the diagonal, with the variances of their errors.
+pub(super) struct Pairs {
+    pub(super) places: Vec<(usize, usize)>,
+    pub(super) entries: Noisy,
+}
+
+impl Pairs {
+    /// A symmetric matrix with these entries and nothing elsewhere.
+    pub(super) fn matrix(&self, size: usize, entries: &[f64]) -> Mat<f64> {
+        let mut matrix = Mat::zeros(size, size);
+        for (&(i, j), &entry) in self.places.iter().zip(entries) {
+            matrix[(i, j)] = entry;
+            matrix[(j, i)] = entry;
+        }
+        matrix
+    }
 }
 
 impl Correlations {
     /// From what was found, `means` of the covariances with the label, and the number of mixed rows.
     pub(super) fn new(
         white: &Whitened,
-        found: &Mat<f64>,
+        found: Mat<f64>,
         variance: Mat<f64>,
         means: &[f64],
         k: f64,
     ) -> Result<Self, LearnError> {
         let d = found.nrows();
-        let pairs: Vec<(usize, usize)> = (0..d)
+        let places: Vec<(usize, usize)> = (0..d)
             .flat_map(|i| (i + 1..d).map(move |j| (i, j)))
             .filter(|&(i, j)| white.apart(i, j))
             .collect();
-        if pairs.is_empty() {
-            let zero = || Mat::zeros(d, d);
+        if places.is_empty() {
+            let entries = Noisy { values: Vec::new(), variances: Vec::new() };
             return Ok(Self {
-                estimate: zero(),
-                beyond: zero(),
+                estimate: Mat::zeros(d, d),
+                found,
                 variance,
-                resolved: zero(),
                 prior: 0.0,
-                upper: 0.0,
+                of_features: Pairs { places, entries },
             });
         }
-        let temper = 1.0 / (1.0 + 2.0 * d as f64 / k);
-        let grid = geometric_grid(1.0 / d as f64, 1e-3);
-        let mut logs = Vec::with_capacity(2 * grid.len());
-        for implied in [0.0, 1.0] {
-            for g in &grid {
-                let log = |&(i, j): &(usize, usize)| {
-                    let v = g + variance[(i, j)];
-                    v.ln() + (found[(i, j)] - implied * means[i] * means[j]).powi(2) / v
-                };
-                logs.push(-0.5 * temper * pairs.iter().map(log).sum::<f64>());
-            }
-        }
-        let weights = normalised(&logs);
-        let (nothing, implied) = weights.split_at(grid.len());
-        let of_grid: Vec<f64> = nothing.iter().zip(implied).map(|(a, b)| a + b).collect();
-        let prior: f64 = of_grid.iter().zip(&grid).map(|(weight, g)| weight * g).sum();
-        let mut reached = 0.0;
-        let above = of_grid.iter().position(|weight| {
-            reached += weight;
-            reached >= UPPER
-        });
-        let upper = grid[above.unwrap_or(grid.len() - 1)];
-        let trusted: f64 = implied.iter().sum();
+        let (prior, trusted) = prior_of_all(&places, &found, &variance, means, k);
         let about =
             Mat::from_fn(d, d, |i, j| if white.apart(i, j) { trusted * means[i] * means[j] } else { 0.0 });
-        let beyond = found - &about;
-        let g = prior / 2.0;
-        let resolved =
-            Mat::from_fn(d, d, |i, j| if white.apart(i, j) { g / (g + variance[(i, j)]) } else { 0.0 });
-        let descent = Descent { pairs, found: &beyond, variance: &variance, resolved: &resolved, g };
-        let estimate = descent.minimum()? + about;
-        Ok(Self { estimate, beyond, variance, resolved, prior, upper })
+        let of_features = |matrix: &Mat<f64>| &white.to_features * matrix * white.to_features.transpose();
+        let squares = Mat::from_fn(d, d, |i, j| white.to_features[(i, j)].powi(2));
+        let (found_there, beyond) = (of_features(&found), of_features(&(&found - &about)));
+        let errors = &squares * &variance * squares.transpose();
+        let at = |matrix: &Mat<f64>| places.iter().map(|&place| matrix[place]).collect::<Vec<f64>>();
+        let entries = Noisy { values: at(&beyond), variances: at(&errors) };
+        let descent = Descent::new(d, Pairs { places: places.clone(), entries });
+        let estimate = white.to_features.transpose() * descent.minimum()? * &white.to_features + about;
+        let entries = Noisy { values: at(&found_there), variances: at(&errors) };
+        Ok(Self { estimate, found, variance, prior, of_features: Pairs { places, entries } })
     }
 }
 
-/// Minimises Σ(M−K)²/2V − logdet(I+M)/2g over the entries between parties.
-struct Descent<'a> {
-    pairs: Vec<(usize, usize)>,
-    found: &'a Mat<f64>,
-    variance: &'a Mat<f64>,
-    resolved: &'a Mat<f64>,
-    g: f64,
+/// The prior variance if that of all entries is the same, and how far the data prefer what the label implies to nothing.
+fn prior_of_all(
+    places: &[(usize, usize)],
+    found: &Mat<f64>,
+    variance: &Mat<f64>,
+    means: &[f64],
+    k: f64,
+) -> (f64, f64) {
+    let d = means.len() as f64;
+    let temper = 1.0 / (1.0 + 2.0 * d / k);
+    let grid = geometric_grid(1.0 / d, 1e-3);
+    let mut logs = Vec::with_capacity(2 * grid.len());
+    for implied in [0.0, 1.0] {
+        for g in &grid {
+            let log = |&(i, j): &(usize, usize)| {
+                let v = g + variance[(i, j)];
+                v.ln() + (found[(i, j)] - implied * means[i] * means[j]).powi(2) / v
+            };
+            logs.push(-0.5 * temper * places.iter().map(log).sum::<f64>());
+        }
+    }
+    let weights = normalised(&logs);
+    let prior = weights.iter().zip(grid.iter().cycle()).map(|(weight, g)| weight * g).sum();
+    (prior, weights[grid.len()..].iter().sum())
 }
 
-impl Descent<'_> {
-    fn shifted(m: &Mat<f64>) -> Mat<f64> {
-        Mat::from_fn(m.nrows(), m.ncols(), |i, j| m[(i, j)] + f64::from(i == j))
+/// Minimises Σ(M − x̄)²/2E − BARRIER·logdet(I + M)/2 over the entries between parties, x̄ their posterior means by
+/// themselves and E the posterior variances.
+struct Descent {
+    size: usize,
+    pairs: Pairs,
+    means: Vec<f64>,
+    variances: Vec<f64>,
+}
+
+impl Descent {
+    fn new(size: usize, pairs: Pairs) -> Self {
+        let factors = ScaleMixture::of(&pairs.entries).factors(&pairs.entries);
+        let times = |values: &[f64]| values.iter().zip(&factors).map(|(x, factor)| x * factor).collect();
+        let (means, variances) = (times(&pairs.entries.values), times(&pairs.entries.variances));
+        Self { size, pairs, means, variances }
     }
 
-    fn objective(&self, m: &Mat<f64>) -> f64 {
-        let Ok(factor) = Self::shifted(m).llt(Side::Lower) else { return f64::INFINITY };
-        let logdet: f64 = (0..m.nrows()).map(|i| factor.L()[(i, i)].ln()).sum();
-        let misfit = |&pair: &(usize, usize)| (m[pair] - self.found[pair]).powi(2) / self.variance[pair];
-        0.5 * self.pairs.iter().map(misfit).sum::<f64>() - logdet / self.g
+    fn shifted(&self, entries: &[f64]) -> Mat<f64> {
+        self.pairs.matrix(self.size, entries) + Mat::<f64>::identity(self.size, self.size)
     }
 
-    fn step(&self, m: &Mat<f64>, inverse: &Mat<f64>) -> Mat<f64> {
-        Mat::from_fn(m.nrows(), m.ncols(), |i, j| {
-            let resolved = self.resolved[(i, j)];
-            if resolved == 0.0 {
-                return 0.0;
-            }
-            let pull = self.variance[(i, j)] / self.g * (inverse[(i, j)] + m[(i, j)]);
-            resolved * (self.found[(i, j)] + pull) - m[(i, j)]
-        })
+    fn objective(&self, entries: &[f64]) -> f64 {
+        let Ok(factor) = self.shifted(entries).llt(Side::Lower) else { return f64::INFINITY };
+        let half_logdet: f64 = (0..self.size).map(|i| factor.L()[(i, i)].ln()).sum();
+        let misfit: f64 =
+            (0..entries.len()).map(|at| (entries[at] - self.means[at]).powi(2) / self.variances[at]).sum();
+        0.5 * misfit - BARRIER * half_logdet
+    }
+
+    /// Newton's step with the diagonal of the Hessian.
+    fn step(&self, entries: &[f64], inverse: &Mat<f64>) -> Vec<f64> {
+        let of_entry = |(at, &(i, j)): (usize, &(usize, usize))| {
+            let slope = (entries[at] - self.means[at]) / self.variances[at] - BARRIER * inverse[(i, j)];
+            let bend = inverse[(i, j)].powi(2) + inverse[(i, i)] * inverse[(j, j)];
+            -slope / (1.0 / self.variances[at] + BARRIER * bend)
+        };
+        self.pairs.places.iter().enumerate().map(of_entry).collect()
     }
 
     fn minimum(&self) -> Result<Mat<f64>, LearnError> {
-        let d = self.found.nrows();
-        let mut m = Mat::from_fn(d, d, |i, j| self.resolved[(i, j)] * self.found[(i, j)]);
-        let factor = f64::min(1.0, 0.9 / f64::max(-smallest_eigenvalue(&m)?, 1e-9));
-        m *= factor;
-        let mut value = self.objective(&m);
+        let start = self.pairs.matrix(self.size, &self.means);
+        let factor = f64::min(1.0, 0.9 / f64::max(-smallest_eigenvalue(&start)?, 1e-9));
+        let mut entries: Vec<f64> = self.means.iter().map(|mean| mean * factor).collect();
+        let mut value = self.objective(&entries);
         for _ in 0..MOST_STEPS {
-            let Some(inverse) = inverse(&Self::shifted(&m)) else { break };
-            let step = self.step(&m, &inverse);
+            let Some(inverse) = inverse(&self.shifted(&entries)) else { break };
+            let step = self.step(&entries, &inverse);
+            let along = |length: f64| -> Vec<f64> {
+                entries.iter().zip(&step).map(|(entry, step)| entry + length * step).collect()
+            };
             let mut length = 1.0;
-            let mut next = &m + &step;
+            let mut next = along(length);
             let mut next_value = self.objective(&next);
-            while length > 1e-3 && (next_value.is_nan() || next_value >= value) {
+            while length > 1e-4 && (next_value.is_nan() || next_value >= value) {
                 length *= 0.5;
-                next = &m + &step * length;
+                next = along(length);
                 next_value = self.objective(&next);
             }
-            if length <= 1e-3 {
+            if length <= 1e-4 {
                 break;
             }
-            let done = value - next_value < 1e-4 * (1.0 + value.abs());
-            m = next;
+            let done = value - next_value < 1e-5 * (1.0 + value.abs());
+            entries = next;
             value = next_value;
             if done {
                 break;
             }
         }
-        Ok(m)
+        Ok(self.pairs.matrix(self.size, &entries))
     }
 }

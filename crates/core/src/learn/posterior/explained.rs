@@ -3,7 +3,8 @@
 use faer::{Col, Mat};
 
 use super::clipping::Losses;
-use super::{Evidence, Learned, Sample, WeightDoubt};
+use super::evidence::{Evidence, Sample};
+use super::learned::Learned;
 use crate::learn::{Interval, LearnError, Level, student};
 
 /// How many parts the mixed rows are split into.
@@ -155,7 +156,8 @@ pub fn explained_share(
     // What clipping did, and what of the label lies beyond its box: anything from nothing to all of it is lost.
     let (shift, of_clipping) = Losses::new(evidence, &learned, label, features).explained;
     // Weights from four fifths of the rows miss a quarter more than those from all.
-    let estimate = found + shift + WeightDoubt::new(&learned).missed / (FOLDS - 1) as f64;
+    let (_, missed) = learned.weight_doubt(&learned.h_inverse, learned.explained());
+    let estimate = found + shift + missed / (FOLDS - 1) as f64;
     let lost = estimate.max(0.0) * (1.0 - evidence.clipping[label].box_part.powi(-2));
     let variance = (of_rows + of_moments + of_sampling) / label_variance.powi(2)
         + of_clipping

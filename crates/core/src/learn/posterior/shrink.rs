@@ -25,7 +25,7 @@ pub(super) fn normalised(logs: &[f64]) -> Vec<f64> {
 }
 
 /// Logarithm of the density of x ~ N(0, v), without the constant.
-fn log_density(x: f64, v: f64) -> f64 {
+pub(super) fn log_density(x: f64, v: f64) -> f64 {
     -0.5 * (v.ln() + x * x / v)
 }
 
@@ -35,6 +35,65 @@ pub(super) fn factors(x: &[f64], v: &[f64], grid: &[f64]) -> Vec<f64> {
     let weights = normalised(&grid.iter().map(log).collect::<Vec<_>>());
     let factor = |v: &f64| weights.iter().zip(grid).map(|(w, g)| w * g / (g + v)).sum::<f64>();
     v.iter().map(factor).collect()
+}
+
+/// Smallest and largest variance of a [`ScaleMixture`], and how many there are.
+const SCALES: (f64, f64, usize) = (1e-4, 0.5, 14);
+/// By how many values' worth the weights of all variances are alike beforehand.
+const PSEUDO: f64 = 2.0;
+const MOST_ROUNDS: usize = 50;
+
+/// A prior of many widths: x ~ N(θ, v), θ ~ Σ π N(0, g), with the weights π that the values themselves suggest
+/// (adaptive shrinkage: Stephens 2017). Small values are shrunk to nothing, a large one beside them hardly at all.
+pub(super) struct ScaleMixture {
+    variances: Vec<f64>,
+    /// For each value, how likely each variance is its own.
+    chances: Vec<Vec<f64>>,
+}
+
+impl ScaleMixture {
+    /// All variances that are tried.
+    pub(super) fn scales() -> Vec<f64> {
+        let (low, high, count) = SCALES;
+        (0..count).map(|i| low * (high / low).powf(i as f64 / (count - 1) as f64)).collect()
+    }
+
+    /// The weights are found by expectation and maximisation.
+    pub(super) fn of(noisy: &Noisy) -> Self {
+        let variances = Self::scales();
+        let count = variances.len() as f64;
+        let likelihoods: Vec<Vec<f64>> = noisy
+            .values
+            .iter()
+            .zip(&noisy.variances)
+            .map(|(&x, v)| normalised(&variances.iter().map(|g| log_density(x, g + v)).collect::<Vec<_>>()))
+            .collect();
+        let mut weights = vec![1.0 / count; variances.len()];
+        let mut chances: Vec<Vec<f64>> = Vec::new();
+        for _ in 0..MOST_ROUNDS {
+            chances = likelihoods.iter().map(|of_value| proportional(of_value, &weights)).collect();
+            for (scale, weight) in weights.iter_mut().enumerate() {
+                let total: f64 = chances.iter().map(|of_value| of_value[scale]).sum();
+                *weight = (total + PSEUDO / count) / (chances.len() as f64 + PSEUDO);
+            }
+        }
+        Self { variances, chances }
+    }
+
+    /// By what each value is multiplied to become its posterior mean.
+    pub(super) fn factors(&self, noisy: &Noisy) -> Vec<f64> {
+        let factor = |(chances, v): (&Vec<f64>, &f64)| {
+            chances.iter().zip(&self.variances).map(|(chance, g)| chance * g / (g + v)).sum()
+        };
+        self.chances.iter().zip(&noisy.variances).map(factor).collect()
+    }
+}
+
+/// Products that sum to one.
+pub(super) fn proportional(a: &[f64], b: &[f64]) -> Vec<f64> {
+    let products: Vec<f64> = a.iter().zip(b).map(|(a, b)| a * b).collect();
+    let total: f64 = products.iter().sum();
+    products.into_iter().map(|product| product / total).collect()
 }
 
 /// Values with the variances of their errors.

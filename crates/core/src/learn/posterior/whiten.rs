@@ -10,8 +10,13 @@ pub(super) struct Whitened {
     pub(super) transform: Mat<f64>,
     /// From coordinates back to features: the inverse of `transform`.
     pub(super) inverse: Mat<f64>,
+    /// From coordinates to ones that are as much alike the features as uncorrelated ones can be, each standing for one
+    /// feature of its party in the party's order: orthogonal.
+    pub(super) to_features: Mat<f64>,
     /// λ: variances along the coordinates.
     pub(super) variances: Vec<f64>,
+    /// For each feature, how much of it lies along coordinates whose variance noise hides.
+    pub(super) raised: Vec<f64>,
     /// t = n/k + ς²/λ: the variance of a mixed row along each coordinate.
     pub(super) spreads: Vec<f64>,
     /// η: noise of the party's moments, by coordinate.
@@ -37,7 +42,9 @@ impl Whitened {
         let mut white = Self {
             transform: Mat::zeros(d, d),
             inverse: Mat::zeros(d, d),
+            to_features: Mat::zeros(d, d),
             variances: Vec::with_capacity(d),
+            raised: vec![0.0; d],
             spreads: Vec::with_capacity(d),
             noise: Vec::with_capacity(d),
             party: Vec::with_capacity(d),
@@ -56,13 +63,17 @@ impl Whitened {
             let eigen = moments.self_adjoint_eigen(Side::Lower).map_err(|_| LearnError::Overflow)?;
             let start = white.variances.len();
             for r in 0..q {
-                let variance = eigen.S().column_vector()[r].max(2.0 * eta * (q as f64).sqrt());
+                let least = 2.0 * eta * (q as f64).sqrt();
+                let is_raised = eigen.S().column_vector()[r] < least;
+                let variance = eigen.S().column_vector()[r].max(least);
                 let mut covariance = 0.0;
                 for (c, &(column, place)) in places.iter().enumerate() {
                     let entry = eigen.U()[(c, r)] / variance.sqrt();
                     white.transform[(start + r, place)] = entry;
                     white.inverse[(place, start + r)] = eigen.U()[(c, r)] * variance.sqrt();
+                    white.to_features[(start + c, start + r)] = eigen.U()[(c, r)];
                     white.party_of_feature[place] = b;
+                    white.raised[place] += if is_raised { eigen.U()[(c, r)].powi(2) } else { 0.0 };
                     covariance += entry * evidence.covariance[(column, label)];
                 }
                 white.variances.push(variance);

@@ -6,7 +6,7 @@ use std::num::NonZero;
 use anyhow::{Result, ensure};
 use faer::Mat;
 use potluck_core::calibrated::Clipping;
-use potluck_core::learn::{Evidence, Released, Ridge, explained_share, ols, posterior};
+use potluck_core::learn::{Evidence, Level, Released, Ridge, explained_share, ols, posterior};
 use rand_core::SeedableRng;
 use rand_distr::{Distribution, StandardNormal};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -73,7 +73,7 @@ pub(super) fn figures(setup: &Setup) -> Result<Vec<Figure>> {
     let mut contestants = vec![
         Contestant::new("posterior with intervals and R²", || {
             let fit = || {
-                let fit = posterior(&evidence, FEATURES, &features)?;
+                let fit = posterior(&evidence, FEATURES, &features, Level::default())?;
                 Ok((fit.estimate.standard_errors(), explained_share(&evidence, FEATURES, &features)?))
             };
             Ok(clock(fit)?.0)

@@ -1,0 +1,209 @@
+//! Posterior means of the covariances with the label and of the matrix of all features, and the weights they give.
+
+use faer::linalg::solvers::DenseSolveCore;
+use faer::linalg::triangular_solve::solve_lower_triangular_in_place;
+use faer::{Col, Mat, Par, Side};
+
+use super::correlations::Correlations;
+use super::evidence::{Evidence, Sample};
+use super::shrink::{Noisy, factors, geometric_grid};
+use super::whiten::Whitened;
+use crate::learn::LearnError;
+
+/// Largest share of the label's variance that one party's features are believed to explain.
+const MOST_EXPLAINED: f64 = 0.98;
+/// How far H may go from what the label implies towards a singular matrix.
+const MOST_TRUSTED: f64 = 0.9;
+
+/// No party explains more than nearly all of the label.
+fn cap_explained(white: &Whitened, parties: usize, means: &mut [f64]) {
+    for b in 0..parties {
+        let of_party: Vec<usize> = (0..means.len()).filter(|&i| white.party[i] == b).collect();
+        let explained: f64 = of_party.iter().map(|&i| means[i].powi(2)).sum();
+        if explained > MOST_EXPLAINED {
+            for i in of_party {
+                means[i] *= (MOST_EXPLAINED / explained).sqrt();
+            }
+        }
+    }
+}
+
+pub(super) fn smallest_eigenvalue(matrix: &Mat<f64>) -> Result<f64, LearnError> {
+    let values = matrix.self_adjoint_eigenvalues(Side::Lower).map_err(|_| LearnError::Overflow)?;
+    Ok(values.first().copied().unwrap_or(0.0))
+}
+
+pub(super) fn inverse(matrix: &Mat<f64>) -> Option<Mat<f64>> {
+    matrix.llt(Side::Lower).ok().map(|factor| factor.inverse())
+}
+
+/// H: the matrix of all features, so close to the estimated correlations that it is positive definite with the label
+/// included.
+fn joint_matrix(white: &Whitened, means: &[f64], estimate: &Mat<f64>) -> Result<Mat<f64>, LearnError> {
+    let d = means.len();
+    let implied = Mat::from_fn(d, d, |i, j| if white.apart(i, j) { means[i] * means[j] } else { 0.0 });
+    let rest = Mat::from_fn(d, d, |i, j| {
+        f64::from(i == j) - if white.apart(i, j) { 0.0 } else { means[i] * means[j] }
+    });
+    let difference = estimate - &implied;
+    let factor = rest.llt(Side::Lower).map_err(|_| LearnError::Overflow)?;
+    let mut half = difference.clone();
+    solve_lower_triangular_in_place(factor.L(), half.as_mut(), Par::Seq);
+    let mut both = half.transpose().to_owned();
+    solve_lower_triangular_in_place(factor.L(), both.as_mut(), Par::Seq);
+    let symmetric = Mat::from_fn(d, d, |i, j| f64::midpoint(both[(i, j)], both[(j, i)]));
+    let trust = f64::min(1.0, MOST_TRUSTED / f64::max(-smallest_eigenvalue(&symmetric)?, 1e-9));
+    Ok(Mat::from_fn(d, d, |i, j| f64::from(i == j) + implied[(i, j)] + trust * difference[(i, j)]))
+}
+
+/// Everything about a regression that its intervals need.
+pub(super) struct Learned {
+    pub(super) white: Whitened,
+    pub(super) label_variance: f64,
+    pub(super) label_spread: f64,
+    /// Cosines between mixed rows along the coordinates.
+    pub(super) cosines: Mat<f64>,
+    /// Covariances with the label as they were found, with the variances of their errors.
+    pub(super) found: Noisy,
+    /// By what they are shrunk at first.
+    pub(super) factors: Vec<f64>,
+    /// Their posterior means.
+    pub(super) means: Vec<f64>,
+    pub(super) correlations: Correlations,
+    pub(super) h: Mat<f64>,
+    pub(super) h_inverse: Mat<f64>,
+    /// Weights of the coordinates.
+    pub(super) w: Col<f64>,
+    /// From weights of coordinates to weights of features.
+    pub(super) back: Mat<f64>,
+}
+
+impl Learned {
+    /// Learns from a sample whose products are those of the features and, last, the label.
+    pub(super) fn new(
+        evidence: &Evidence<'_>,
+        sample: &Sample,
+        label: usize,
+        features: &[usize],
+    ) -> Result<Self, LearnError> {
+        let (n, k, d) = (sample.n, sample.k, features.len());
+        let label_variance = evidence.covariance[(label, label)].max(3.0 * evidence.covariance_noise[label]);
+        let label_sd = label_variance.sqrt();
+        let label_spread = n / k + evidence.released.noise()[label].powi(2) / label_variance;
+        let white = Whitened::new(evidence, sample, label, label_sd, features)?;
+        let (t, lambda) = (&white.spreads, &white.variances);
+
+        // Correlations of the mixed rows along the coordinates, with the noise removed from their scale.
+        let rotated = &white.transform * sample.gram.submatrix(0, 0, d, d) * white.transform.transpose();
+        let with_label = &white.transform * sample.gram.col(d).subrows(0, d);
+        let lengths: Vec<f64> = (0..d).map(|i| rotated[(i, i)].sqrt()).collect();
+        let cosines = Mat::from_fn(d, d, |i, j| rotated[(i, j)] / (lengths[i] * lengths[j]));
+        let label_length = sample.gram[(d, d)].sqrt();
+        let crossed = Mat::from_fn(d, d, |i, j| {
+            if white.apart(i, j) { cosines[(i, j)] * (t[i] * t[j]).sqrt() * k / n } else { 0.0 }
+        });
+        let variance = Mat::from_fn(d, d, |i, j| t[i] * t[j] * k / (n * n));
+        let between =
+            |i: usize| with_label[i] / (lengths[i] * label_length) * (t[i] * label_spread).sqrt() * k / n;
+        let local = |i: usize| white.noise[i].powi(2) / lambda[i] * (1.0 / label_variance + 1.0 / lambda[i]);
+        let mixed = |i: usize| t[i] * label_spread * k / (n * n);
+        let found = Noisy {
+            values: (0..d)
+                .map(|i| if white.own[i] { white.label_covariance[i] } else { between(i) })
+                .collect(),
+            variances: (0..d).map(|i| if white.own[i] { local(i) } else { mixed(i) }).collect(),
+        };
+        if !found.values.iter().chain(&found.variances).all(|value| value.is_finite()) {
+            return Err(LearnError::Overflow);
+        }
+
+        // Posterior means of the covariances with the label, first by themselves …
+        let factors = factors(&found.values, &found.variances, &geometric_grid(2.0 / d as f64, 1e-2));
+        let mut means: Vec<f64> = found.values.iter().zip(&factors).map(|(c, factor)| c * factor).collect();
+        cap_explained(&white, evidence.parties.len(), &mut means);
+        let correlations = Correlations::new(&white, crossed, variance, &means, k)?;
+        // … then those of other parties given those of the label's own.
+        means = means_given_own(&white, &found, &means, &correlations);
+        cap_explained(&white, evidence.parties.len(), &mut means);
+
+        let h = joint_matrix(&white, &means, &correlations.estimate)?;
+        let h_inverse = inverse(&h).ok_or(LearnError::Overflow)?;
+        let w = &h_inverse * Col::from_fn(d, |i| means[i]);
+        let back = white.transform.transpose().to_owned() * faer::Scale(label_sd);
+        Ok(Self {
+            white,
+            label_variance,
+            label_spread,
+            cosines,
+            found,
+            factors,
+            means,
+            correlations,
+            h,
+            h_inverse,
+            w,
+            back,
+        })
+    }
+
+    /// Posterior mean weights of the features, clipping not undone.
+    pub(super) fn weights(&self) -> Vec<f64> {
+        (&self.back * &self.w).iter().copied().collect()
+    }
+
+    /// Share of the label's variance that the posterior mean explains.
+    pub(super) fn explained(&self) -> f64 {
+        (0..self.means.len()).map(|i| self.means[i] * self.w[i]).sum::<f64>().clamp(0.0, 1.0)
+    }
+}
+
+/// Means of covariances with the label: of other parties' coordinates given those of the label's own party, whose effects
+/// reach the label through the correlations.
+fn means_given_own(white: &Whitened, found: &Noisy, means: &[f64], correlations: &Correlations) -> Vec<f64> {
+    let d = means.len();
+    let (own, others): (Vec<usize>, Vec<usize>) = (0..d).partition(|&i| white.own[i]);
+    if others.is_empty() {
+        return means.to_vec();
+    }
+    let g = correlations.prior / 2.0;
+    let unresolved = |a: usize, b: usize| {
+        let v = correlations.variance[(a, b)];
+        if g > 0.0 { g * v / (g + v) } else { 0.0 }
+    };
+    let base: Vec<f64> =
+        others.iter().map(|&a| own.iter().map(|&b| correlations.estimate[(a, b)] * means[b]).sum()).collect();
+    let beyond = Noisy {
+        values: others.iter().zip(&base).map(|(&a, base)| found.values[a] - base).collect(),
+        variances: others
+            .iter()
+            .map(|&a| {
+                let through: f64 = own.iter().map(|&b| unresolved(a, b) * means[b].powi(2)).sum();
+                found.variances[a] + through
+            })
+            .collect(),
+    };
+    let of_own = Noisy {
+        values: own.iter().map(|&b| found.values[b]).collect(),
+        variances: own.iter().map(|&b| found.variances[b]).collect(),
+    };
+    let mut given = means.to_vec();
+    for ((&a, base), mean) in others.iter().zip(&base).zip(beyond.sparse_means(&of_own)) {
+        given[a] = base + mean;
+    }
+    given
+}
+
+impl Learned {
+    /// Posterior covariance of the weights of the coordinates that go with a matrix, and the explained share that is
+    /// missed on average because they are not known.
+    pub(super) fn weight_doubt(&self, h_inverse: &Mat<f64>, explained: f64) -> (Mat<f64>, f64) {
+        let d = self.means.len();
+        let doubt: Vec<f64> =
+            self.found.variances.iter().zip(&self.factors).map(|(v, factor)| v * factor).collect();
+        // tr(H⁻¹ diag(doubt) H⁻¹ H) = Σ doubt·H⁻¹ on the diagonal.
+        let total: f64 = (0..d).map(|i| doubt[i] * h_inverse[(i, i)]).sum();
+        let keep = (0.5 * (1.0 - explained) / total.max(1e-300)).min(1.0);
+        let scaled = Mat::from_fn(d, d, |i, j| keep * doubt[i] * h_inverse[(i, j)]);
+        (h_inverse * scaled, keep * total)
+    }
+}
