@@ -111,7 +111,7 @@ def frame(name, seed, n, mu, party):
 
     mean = np.where(numeric, rng.uniform(-0.3, 0.3, d), rng.uniform(0.05, 0.5, d))
     one = first_sums(mean, np.full(d, 0.2))
-    _, s1, _, r1, low, high = understand(one, 0.0, 1.0)
+    m1, s1, e1, r1, low, high = understand(one, 0.0, 1.0)
     a = np.where(numeric, (low + high) / 2, 0.0)
     h = np.where(numeric, np.maximum((high - low) / 2, 1e-6), 1.0)
     two = first_sums(np.where(numeric, 0.02, mean), np.full(d, 0.3))
@@ -138,6 +138,7 @@ def frame(name, seed, n, mu, party):
     r = reference.from_rows(np.ones((4, d)), n, np.ones(d))
     r.numeric, r.s1, r.s2, r.r1, r.r2, r.B = numeric, s1, s2, r1, r2, B
     r.resolved, r.centre, r.scale, r.mean, r.centre_error = resolved, centre, scale, mbar, error
+    r.first_centre, r.first_error = m1, np.full(d, e1)
     r.eta, r.mean_error = np.full(d, of_product / (n * Q * Q)), np.full(d, of_mean / (n * Q))
     r.cap, r.believe_all = np.where(numeric, 1.5, 2.0), False
     r.parties, r.radius = [list(range(d))], [math.sqrt(C) / Q]
@@ -164,7 +165,8 @@ def frame(name, seed, n, mu, party):
             "tails": [numbers(part) for part in reference.tails(r)],
             "kurtosis": numbers(reference.kurtosis(r)),
             "believable_variance": numbers(reference.believable_variance(r)),
-            "centres": numbers(reference.centres(r)),
+            "centres": numbers(reference.centres(r)[0]),
+            "believed_centres": numbers(reference.believed_centres(r)),
         },
     }
 

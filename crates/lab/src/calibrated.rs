@@ -8,7 +8,8 @@ use potluck_core::accounting::Mu;
 use potluck_core::calibrated::{Clipping, LocalMoments, PartyPlan, Plan, Tails};
 use potluck_core::encoding::EncodedRows;
 use potluck_core::learn::{
-    Affine, Concern, Evidence, ExplainedShare, Interval, Level, Released, explained_share, posterior,
+    Affine, Concern, Evidence, ExplainedShare, Interval, Level, Released, ShareConcerns, explained_share,
+    posterior,
 };
 use potluck_core::mixing::{Mixing, SubjectDigest, add_sparse};
 use potluck_core::stage::{Stage, Statistic};
@@ -40,6 +41,8 @@ pub(crate) struct Release {
 struct Units {
     /// From original to released units, with the attenuation by clipping undone.
     affine: Affine,
+    /// Where it is taken to lie when predicting, in original units.
+    believed_centre: f64,
     /// What the release kept of the column, in original units.
     range: [f64; 2],
 }
@@ -219,9 +222,10 @@ impl PublicDataset {
             let original = |u: f64| mid + half * u;
             self.units.push(Units {
                 affine: Affine::new(
-                    original(centres[at].0),
+                    original(centres[at].found),
                     half * scaling.scale * clipping[at].attenuation,
                 )?,
+                believed_centre: original(centres[at].believed),
                 range: [original(scaling.low), original(scaling.high)],
             });
         }
@@ -246,9 +250,9 @@ impl PublicDataset {
         self.units.len()
     }
 
-    /// The released mean of an encoded column, in original units.
+    /// What the release says of the mean of an encoded column, in original units.
     pub(crate) fn centre(&self, column: usize) -> f64 {
-        self.units[column].affine.mid()
+        self.units[column].believed_centre
     }
 
     /// The features that the label's own party holds: what it could learn from alone.
@@ -275,9 +279,10 @@ impl PublicDataset {
         let intervals: Vec<Interval> = intervals.collect();
         let slopes: Vec<f64> =
             fit.weights.iter().zip(&scalings).map(|(weight, scaling)| weight * units(scaling)).collect();
-        let at_centre: f64 = slopes.iter().zip(&scalings).map(|(slope, scaling)| slope * scaling.mid()).sum();
+        let at_centre: f64 =
+            slopes.iter().zip(&features).map(|(slope, &feature)| slope * self.centre(feature)).sum();
         Ok(Model {
-            intercept: of_label.mid() - at_centre,
+            intercept: self.centre(label) - at_centre,
             slopes,
             estimates: original.slopes().to_vec(),
             findings: fit.concerns.iter().map(|concerns| !concerns.is_empty()).collect(),
@@ -344,7 +349,7 @@ impl PublicDataset {
         let slopes: Vec<f64> = fit.weights.iter().enumerate().map(slope).collect();
         Ok(Readings {
             explained: [interval.lower, table.explained_by(&slopes), interval.upper],
-            label_finding: fit.concerns.iter().all(|of| of.iter().any(Concern::is_about_label)),
+            share_finding: fit.share_concerns != ShareConcerns::default(),
             coefficients: truth.iter().enumerate().map(reading).collect(),
         })
     }

@@ -27,7 +27,8 @@ pub enum FindingKind {
 pub struct Finding {
     /// What is the matter.
     pub kind: FindingKind,
-    /// The columns of other parties that it is about, for [`FindingKind::Confounders`].
+    /// The columns of other parties that it is about, for [`FindingKind::Confounders`]; the features that it is about, for a
+    /// finding of R².
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub columns: Vec<String>,
 }

@@ -1,10 +1,10 @@
 //! Fitting: from a public dataset, a label and features to a [`Model`].
 
-use potluck_core::calibrated::{Clipping, Frame, LocalMoments};
+use potluck_core::calibrated::{Centre, Clipping, Frame, LocalMoments};
 use potluck_core::encoding::Encoder;
 use potluck_core::learn::{
-    Affine, Coefficients, Concern, Evidence, Fit, Interval, Level, Released, Ridge, Stability, VarianceParts,
-    debiased, explained_share, ols, posterior,
+    Affine, Coefficients, Concern, Evidence, Fit, Interval, Level, Released, Ridge, ShareConcerns, Stability,
+    VarianceParts, debiased, explained_share, ols, posterior,
 };
 
 use crate::dataset::PublicDataset;
@@ -54,6 +54,8 @@ pub(crate) struct Units {
     missing: f64,
     /// Standard deviation of the noise in the column's mean, in original units.
     pub(crate) mean_noise: f64,
+    /// Where the column is taken to lie when predicting, in original units.
+    believed_centre: f64,
 }
 
 impl Encoded<'_> {
@@ -75,7 +77,7 @@ pub(crate) struct Calibrated {
     frame: Frame,
     pub(crate) moments: LocalMoments,
     pub(crate) clipping: Vec<Clipping>,
-    centres: Vec<(f64, f64)>,
+    centres: Vec<Centre>,
 }
 
 /// How one party's columns were released, and what it published of them beside the mixed rows.
@@ -114,17 +116,22 @@ impl PartyEvidence {
                 kept: None,
                 missing,
                 mean_noise: 0.0,
+                believed_centre: mid,
             });
         };
         let scaling = frame.scalings[at];
         let original = |u: f64| mid + half * u;
         Ok(Units {
-            affine: Affine::new(original(centres[at].0), half * scaling.scale * clipping[at].attenuation)?,
+            affine: Affine::new(
+                original(centres[at].found),
+                half * scaling.scale * clipping[at].attenuation,
+            )?,
             noise: self.noise,
             range: [original(scaling.low), original(scaling.high)],
             kept: Some(frame.kept(at).map(original)),
             missing: original(scaling.centre),
-            mean_noise: half * centres[at].1,
+            mean_noise: half * centres[at].error,
+            believed_centre: original(centres[at].believed),
         })
     }
 }
@@ -356,16 +363,34 @@ impl<'a> Material<'a> {
             Concern::FeatureUnresolved => FindingKind::FeatureUnresolved,
             Concern::Confounders(_) => FindingKind::Confounders,
         };
-        let mut columns: Vec<String> = Vec::new();
-        if let Concern::Confounders(of) = concern {
-            for &column in of {
-                let name = self.encoded[column].column.name();
-                if columns.iter().all(|known| known != name) {
-                    columns.push(name.to_owned());
-                }
+        let columns = if let Concern::Confounders(of) = concern { self.names(of) } else { Vec::new() };
+        Finding { kind, columns }
+    }
+
+    /// What the learner is concerned about in the explained share.
+    fn share_findings(&self, concerns: &ShareConcerns) -> Vec<Finding> {
+        let finding = |kind, columns| Finding { kind, columns };
+        [
+            concerns.label_tails.then(|| finding(FindingKind::LabelTails, Vec::new())),
+            concerns.label_unresolved.then(|| finding(FindingKind::LabelUnresolved, Vec::new())),
+            (!concerns.feature_tails.is_empty())
+                .then(|| finding(FindingKind::FeatureTails, self.names(&concerns.feature_tails))),
+        ]
+        .into_iter()
+        .flatten()
+        .collect()
+    }
+
+    /// Names of the columns that these encoded ones belong to, each once.
+    fn names(&self, encoded: &[usize]) -> Vec<String> {
+        let mut names: Vec<String> = Vec::new();
+        for &at in encoded {
+            let name = self.encoded[at].column.name();
+            if names.iter().all(|known| known != name) {
+                names.push(name.to_owned());
             }
         }
-        Finding { kind, columns }
+        names
     }
 
     /// A coefficient with where it comes from.
@@ -456,8 +481,7 @@ impl Found {
         let finding = |concern: &Concern| material.finding(concern);
         let findings: Vec<Vec<Finding>> =
             fit.concerns.iter().map(|concerns| concerns.iter().map(finding).collect()).collect();
-        let about_label = |concern: &&Concern| concern.is_about_label();
-        let of_label = fit.concerns.iter().take(1).flatten().filter(about_label).map(finding).collect();
+        let of_share = material.share_findings(&fit.share_concerns);
         let noise_share = features.iter().map(|&j| {
             let squares: f64 = material.columns[j].iter().map(|z| z * z).sum();
             material.noise[j].powi(2) * material.columns[j].len() as f64 / squares
@@ -471,7 +495,7 @@ impl Found {
                     estimate: r_squared.estimate,
                     interval: Some([interval.lower, interval.upper]),
                 }),
-                r_squared_findings: of_label,
+                r_squared_findings: of_share,
                 ..diagnostics(dataset)
             },
             coefficients: fit.estimate,
@@ -535,7 +559,8 @@ pub fn fit(dataset: &PublicDataset, regression: &Regression) -> Result<Model, Er
         (in_encoded[at].low, in_encoded[at].high) = (interval.lower, interval.upper);
     }
     let (intercept, slopes) = in_units.split_first().expect("the intercept comes first");
-    let predictive = predictive(&found.weights, &scalings, label_units.affine);
+    let of_features: Vec<&Units> = features.iter().map(|&j| &material.units[j]).collect();
+    let predictive = predictive(&found.weights, &of_features, label_units);
 
     let coefficients = features.iter().enumerate().map(|(at, &j)| {
         let parts = found.parts.as_ref().map(|parts| {
@@ -585,12 +610,10 @@ pub fn fit(dataset: &PublicDataset, regression: &Regression) -> Result<Model, Er
 }
 
 /// Intercept and slopes in original units for weights in those of the released rows.
-fn predictive(weights: &[f64], scalings: &[Affine], label: Affine) -> (f64, Vec<f64>) {
-    let slopes: Vec<f64> = weights
-        .iter()
-        .zip(scalings)
-        .map(|(weight, scaling)| weight * label.half() / scaling.half())
-        .collect();
-    let at_centre: f64 = slopes.iter().zip(scalings).map(|(slope, scaling)| slope * scaling.mid()).sum();
-    (label.mid() - at_centre, slopes)
+fn predictive(weights: &[f64], features: &[&Units], label: &Units) -> (f64, Vec<f64>) {
+    let slope = |(weight, units): (&f64, &&Units)| weight * label.affine.half() / units.affine.half();
+    let slopes: Vec<f64> = weights.iter().zip(features).map(slope).collect();
+    let at_centre: f64 =
+        slopes.iter().zip(features).map(|(slope, units)| slope * units.believed_centre).sum();
+    (label.believed_centre - at_centre, slopes)
 }

@@ -23,7 +23,7 @@ pub use coefficients::{Affine, Coefficients, Covariance, Interval, Level, Origin
 pub use least_squares::{Estimand, Fit, Ridge, Spectrum, Stability, debiased, ols};
 pub use moments::{Moments, Solution};
 pub use posterior::{
-    Concern, Evidence, ExplainedShare, Posterior, VarianceParts, explained_share, posterior,
+    Concern, Evidence, ExplainedShare, Posterior, ShareConcerns, VarianceParts, explained_share, posterior,
 };
 pub use student::{two_sided_quantile, two_sided_tail};
 

@@ -37,8 +37,8 @@ pub(crate) struct Readings {
     pub(crate) coefficients: Vec<Reading>,
     /// R²: lower end, truth, upper end.
     pub(crate) explained: [f64; 3],
-    /// Whether there is a finding about the label.
-    pub(crate) label_finding: bool,
+    /// Whether there is a finding about R².
+    pub(crate) share_finding: bool,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -63,13 +63,13 @@ struct Part {
     cut: (usize, usize),
     null: (usize, usize),
     half_widths: Vec<f64>,
-    /// Of R², without a finding about the label: covered, all.
+    /// Of R², without a finding about it: covered, all.
     explained: (usize, usize),
 }
 
 impl Part {
     fn add_explained(&mut self, readings: &[Readings]) {
-        for reading in readings.iter().filter(|reading| !reading.label_finding) {
+        for reading in readings.iter().filter(|reading| !reading.share_finding) {
             let [low, truth, high] = reading.explained;
             self.explained.0 += usize::from(low <= truth && truth <= high);
             self.explained.1 += 1;
@@ -175,7 +175,7 @@ pub(crate) fn run(arguments: &Map, common: &Common) -> Result<()> {
         })?;
 
     let mut text = String::from(
-        "Coverage of 95% intervals on populations drawn at random (seed SEED). A cell is a coefficient of a population; null: least squares on the same rows does not find it either (|t| < 2), declared: the interval leaves 0 out. \"cut values\" is the coverage of readings about cut values of the truth among these; what follows it is about readings without a finding, cells having at least half of their readings without one; R² about fits without a finding about the label.\n\n",
+        "Coverage of 95% intervals on populations drawn at random (seed SEED). A cell is a coefficient of a population; null: least squares on the same rows does not find it either (|t| < 2), declared: the interval leaves 0 out. \"cut values\" is the coverage of readings about cut values of the truth among these; what follows it is about readings without a finding, cells having at least half of their readings without one; R² about fits without a finding about R².\n\n",
     )
     .replace("SEED", &common.seed.to_string());
     let mut by_cell: BTreeMap<String, Part> = BTreeMap::new();

@@ -9,8 +9,10 @@ use crate::calibrated::{Clipping, Tails};
 
 /// A column is lopsided if clipping moved its mean by more than this many standard deviations, beyond doubt.
 const MOST_SHIFT: f64 = 0.03;
-/// A column has heavy tails if it lost this much more spread than a bell would, beyond doubt.
-const MOST_EXCESS: f64 = 1.07;
+/// A column has heavy tails if it lost this much more spread than a bell would, beyond doubt …
+const MOST_EXCESS: f64 = 1.04;
+/// … and they matter for a coefficient if a change by as much would be more than this share of its standard error.
+const MOST_MOVED: f64 = 0.5;
 /// Beyond this doubt of its spread, nothing is known of a column's tails.
 const MOST_DOUBT: f64 = 1.0;
 /// A coefficient hangs on open correlations if they make up more of its variance than this.
@@ -32,23 +34,41 @@ pub enum Concern {
     Confounders(Vec<usize>),
 }
 
+/// What published numbers say against the explained share.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ShareConcerns {
+    /// The label is lopsided or has heavy tails.
+    pub label_tails: bool,
+    /// Noise hides the spread of the label.
+    pub label_unresolved: bool,
+    /// Features that are lopsided or have heavy tails.
+    pub feature_tails: Vec<usize>,
+}
+
 impl Concern {
     /// Whether a coefficient with this concern is about values as they were cut.
     pub fn is_about_cut_values(&self) -> bool {
         matches!(self, Self::LabelTails | Self::FeatureTails)
     }
-
-    /// Whether it is about the label, and so about every coefficient and about R².
-    pub fn is_about_label(&self) -> bool {
-        matches!(self, Self::LabelTails | Self::LabelUnresolved)
-    }
 }
 
-/// Whether a column is lopsided or has heavy tails, beyond doubt.
-fn has_tails(clipping: &Clipping) -> bool {
-    let Tails { excess, excess_error, shift, shift_error } = clipping.tails;
-    clipping.numeric
-        && (shift.abs() - 2.0 * shift_error > MOST_SHIFT || excess * (1.0 - 2.0 * excess_error) > MOST_EXCESS)
+/// Whether a column is lopsided, beyond doubt.
+fn is_lopsided(clipping: &Clipping) -> bool {
+    let Tails { shift, shift_error, .. } = clipping.tails;
+    clipping.numeric && shift.abs() - 2.0 * shift_error > MOST_SHIFT
+}
+
+/// Whether a column has heavy tails, beyond doubt.
+fn is_heavy(clipping: &Clipping) -> bool {
+    let Tails { excess, excess_error, .. } = clipping.tails;
+    clipping.numeric && excess * (1.0 - 2.0 * excess_error) > MOST_EXCESS
+}
+
+/// Whether the tails of a column speak against a coefficient that is so many standard errors from 0. Corrections for what
+/// clipping took are for bells: where a column lost more, the coefficient may be off by about as much.
+fn speak_against(clipping: &Clipping, standard_errors: f64) -> bool {
+    let moved = standard_errors.abs() * (clipping.tails.excess - 1.0);
+    is_lopsided(clipping) || (is_heavy(clipping) && moved > MOST_MOVED)
 }
 
 /// Whether noise hides the spread of a column.
@@ -57,26 +77,41 @@ fn is_unresolved(evidence: &Evidence<'_>, column: usize) -> bool {
     hidden || (evidence.clipping[column].numeric && evidence.clipping[column].tails.excess_error > MOST_DOUBT)
 }
 
-/// What columns say of each coefficient before anything is learned.
+/// What columns say of each coefficient, given how many standard errors it would be from 0 if all clipping were undone.
 pub(super) fn of_columns(
     evidence: &Evidence<'_>,
     learned: &Learned,
-    label: usize,
-    features: &[usize],
+    (label, features): (usize, &[usize]),
+    standard_errors: &[f64],
 ) -> Vec<Vec<Concern>> {
-    let of_label = [
-        has_tails(&evidence.clipping[label]).then_some(Concern::LabelTails),
-        is_unresolved(evidence, label).then_some(Concern::LabelUnresolved),
-    ];
+    let label_unresolved = is_unresolved(evidence, label);
     let of_feature = |(at, &column): (usize, &usize)| {
+        let tails = |of: usize| speak_against(&evidence.clipping[of], standard_errors[at]);
         let unresolved = is_unresolved(evidence, column) || learned.white.raised[at] > 0.5;
-        let own = [
-            has_tails(&evidence.clipping[column]).then_some(Concern::FeatureTails),
+        [
+            tails(label).then_some(Concern::LabelTails),
+            label_unresolved.then_some(Concern::LabelUnresolved),
+            tails(column).then_some(Concern::FeatureTails),
             unresolved.then_some(Concern::FeatureUnresolved),
-        ];
-        of_label.iter().cloned().chain(own).flatten().collect()
+        ]
+        .into_iter()
+        .flatten()
+        .collect()
     };
     features.iter().enumerate().map(of_feature).collect()
+}
+
+/// What columns say of the explained share; tails of features are named.
+pub(super) fn of_share(evidence: &Evidence<'_>, label: usize, features: &[usize]) -> ShareConcerns {
+    let has_tails = |column: usize| {
+        let clipping = &evidence.clipping[column];
+        is_lopsided(clipping) || is_heavy(clipping)
+    };
+    ShareConcerns {
+        label_tails: has_tails(label),
+        label_unresolved: is_unresolved(evidence, label),
+        feature_tails: features.iter().copied().filter(|&column| has_tails(column)).collect(),
+    }
 }
 
 /// The columns whose open correlations with a feature matter most for its coefficient, if they do: `shares` says how much

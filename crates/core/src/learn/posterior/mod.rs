@@ -24,7 +24,7 @@ use faer::{Col, Mat};
 use super::coefficients::Covariance;
 use super::{Coefficients, Interval, LearnError, Level};
 use clipping::Losses;
-pub use concerns::Concern;
+pub use concerns::{Concern, ShareConcerns};
 pub use evidence::Evidence;
 use evidence::Sample;
 pub use explained::{ExplainedShare, explained_share};
@@ -45,6 +45,8 @@ pub struct Posterior {
     pub parts: Vec<VarianceParts>,
     /// What published numbers say against each coefficient.
     pub concerns: Vec<Vec<Concern>>,
+    /// And against the explained share.
+    pub share_concerns: ShareConcerns,
     /// Explained share of the label's variance as the posterior mean has it.
     pub explained: f64,
 }
@@ -129,6 +131,13 @@ impl Reader<'_> {
         let derivative = self.choose(&(&self.learned.back * self.losses.derivative(&at.h_inverse)));
         ((&undo * &at.b).iter().copied().collect(), derivative * &at.h_inverse)
     }
+
+    /// How many standard errors each coefficient is from 0 at one linearisation, uncertainty of clipping left out.
+    fn standard_errors_from_zero(&self, sample: &Sample, at: &Linearised) -> Vec<f64> {
+        let (estimates, rows) = self.read(at);
+        let variances = variances(self.learned, sample, &self.learned.h, at, &rows);
+        estimates.iter().zip(variances).map(|(estimate, variance)| estimate / variance.sqrt()).collect()
+    }
 }
 
 /// Everything that the variance at one linearisation is made of.
@@ -180,14 +189,17 @@ pub fn posterior(
     let learned = Learned::new(evidence, &sample, label, features)?;
     let losses = Losses::new(evidence, &learned, label, features);
     let d = features.len();
-    let mut concerns = concerns::of_columns(evidence, &learned, label, features);
+    let base = Linearised::at(&learned, &sample, &learned.h).ok_or(LearnError::Overflow)?;
+    let undoing =
+        Reader { evidence, label, features, learned: &learned, losses: &losses, cut: vec![false; d] };
+    let standard_errors = undoing.standard_errors_from_zero(&sample, &base);
+    let mut concerns = concerns::of_columns(evidence, &learned, (label, features), &standard_errors);
     let cut = concerns.iter().map(|of| of.iter().any(Concern::is_about_cut_values)).collect();
-    let reader = Reader { evidence, label, features, learned: &learned, losses: &losses, cut };
+    let reader = Reader { cut, ..undoing };
     let degrees = evidence.released.k().saturating_sub(1).max(3);
 
     let effects = reader.effects();
     let clipping = |i: usize, j: usize| effects.iter().map(|effect| effect[i] * effect[j]).sum::<f64>();
-    let base = Linearised::at(&learned, &sample, &learned.h).ok_or(LearnError::Overflow)?;
     let (_, rows) = reader.read(&base);
     let spread = Spread::new(&learned, &sample, &learned.h, &base, &rows);
     let weights = reader.predictive(&reader.undo(&base.h_inverse), &base.w);
@@ -241,6 +253,7 @@ pub fn posterior(
     Ok(Posterior {
         parts,
         concerns,
+        share_concerns: concerns::of_share(evidence, label, features),
         weights,
         estimate: Coefficients::new((0..d).map(|j| mixture.quantile(j, 0.5)).collect(), covariance, degrees),
         intervals: (0..d).map(interval).collect(),

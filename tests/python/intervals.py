@@ -1,0 +1,190 @@
+"""How often the intervals of a real program hold the truth: seals a study, releases, joins and fits, again and again with
+new keys and noise, on people that are made up and on the public tables. Several programs may be named to compare them.
+
+    target/venv/bin/python tests/python/intervals.py --data ../shared/data --repeats 20 target/ci/potluck
+
+The truth is least squares on the same rows. A coefficient with a finding is counted apart.
+"""
+
+import argparse
+import json
+import math
+import pathlib
+import shutil
+import subprocess
+import tempfile
+
+import numpy
+import pyarrow
+import pyarrow.csv
+import pyarrow.parquet
+
+EPSILON, DELTA = 1.0, 1e-6
+
+
+class Table:
+    """Numeric columns by party, with public bounds, and the label."""
+
+    def __init__(self, name, parties, label, values, bounds=None):
+        self.name, self.parties, self.label, self.values = name, parties, label, values
+        self.bounds = bounds or {column: around(values[column]) for column in values}
+        self.rows = len(values[label])
+
+    def truth(self):
+        """Slopes of least squares on all rows."""
+        features = [column for columns in self.parties.values() for column in columns if column != self.label]
+        matrix = numpy.column_stack([self.values[column] for column in features] + [numpy.ones(self.rows)])
+        slopes = numpy.linalg.lstsq(matrix, self.values[self.label], rcond=None)[0]
+        spread = self.values[self.label].std()
+        return {column: (slope, self.values[column].std() / spread) for column, slope in zip(features, slopes)}
+
+
+def around(values):
+    """Bounds that anyone might set: what the values span, and a tenth more."""
+    low, high = float(values.min()), float(values.max())
+    margin = 0.05 * (high - low)
+    return low - margin, high + margin
+
+
+def pair(n, second, random):
+    """Ten bell-shaped features in five parties, the label alone; two of different parties correlate by 0.7."""
+    x = random.normal(size=(n, 10))
+    x[:, 2] = 0.7 * x[:, 0] + math.sqrt(1 - 0.49) * x[:, 2]
+    y = x[:, 0] + second * x[:, 2] + random.normal(size=n)
+    parties = {f"p{i}": [f"x{2 * i}", f"x{2 * i + 1}"] for i in range(5)} | {"label": ["y"]}
+    values = {f"x{j}": x[:, j] for j in range(10)} | {"y": y}
+    bounds = {column: (-4.0, 4.0) for column in values} | {"y": (-8.0, 8.0)}
+    return Table(f"r = 0.7, effects 1 and {second}", parties, "y", values, bounds)
+
+
+def confounded(n, random):
+    """A feature beside the label without an effect; its cause, which has one, sits at another party."""
+    cause = random.normal(size=n)
+    beside = 0.7 * cause + math.sqrt(1 - 0.49) * random.normal(size=n)
+    other = random.normal(size=n)
+    values = {"cause": cause, "other": other, "beside": beside, "y": cause + random.normal(size=n)}
+    bounds = {column: (-4.0, 4.0) for column in values} | {"y": (-8.0, 8.0)}
+    parties = {"first": ["cause"], "second": ["other"], "label": ["beside", "y"]}
+    return Table("own-party confounder", parties, "y", values, bounds)
+
+
+def public_tables(folder):
+    """The public tables' numeric columns, dealt as their owners might hold them."""
+    described = {
+        "insurance.csv": ("charges", {"clinic": ["bmi", "children"], "register": ["age"], "insurer": ["charges"]}),
+        "bike_hour.csv": (
+            "cnt",
+            {"weather": ["temp", "hum", "windspeed"], "calendar": ["hr", "workingday"], "rental": ["cnt"]},
+        ),
+        "diamonds.csv": ("price", {"lab": ["carat", "depth", "table"], "shop": ["x", "price"]}),
+        "randhie.csv": (
+            "mdvis",
+            {"insurer": ["lncoins", "idp"], "clinic": ["physlm", "disea", "hlthg"], "register": ["mdvis"]},
+        ),
+        "california_housing.csv": (
+            "value",
+            {"map": ["lat", "lon"], "census": ["age", "rooms", "income"], "market": ["value"]},
+        ),
+    }
+    names = ["lon", "lat", "age", "rooms", "bedrooms", "population", "households", "income", "value"]
+    for file, (label, parties) in described.items():
+        if not (folder / file).exists():
+            print(f"skipped: {file} is not in the folder")
+            continue
+        options = pyarrow.csv.ReadOptions(column_names=names if file.startswith("california") else None)
+        table = pyarrow.csv.read_csv(folder / file, read_options=options)
+        values = {
+            column: table[column].to_numpy().astype(float) for columns in parties.values() for column in columns
+        }
+        yield Table(file.removesuffix(".csv"), parties, label, values)
+
+
+def study_text(table):
+    """The draft of a study of this table."""
+    text = f'[study]\nname = "intervals"\nrows = {table.rows}\nid = "integer"\n'
+    text += f"[privacy]\nepsilon = {EPSILON}\ndelta = {DELTA}\n"
+    for party, columns in table.parties.items():
+        text += f'[[party]]\nname = "{party}"\n'
+        for column in columns:
+            low, high = table.bounds[column]
+            text += f'[[party.column]]\nname = "{column}"\nlo = {low}\nhi = {high}\n'
+    return text
+
+
+def run(program, *arguments):
+    command = [program, *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode != 0:
+        raise SystemExit(f"{' '.join(command)} failed:\n{done.stderr}")
+    return done.stdout
+
+
+def fitted(program, table, folder):
+    """One model of a fresh release."""
+    study = folder / "study.toml"
+    study.write_text(study_text(table))
+    run(program, "study", "seal", study)
+    releases = []
+    for party in table.parties:
+        ledger, out = folder / f"{party}.ledger", folder / f"{party}.parquet"
+        run(program, "ledger", "init", "--ledger", ledger, "--table", "t", "--epsilon", EPSILON, "--delta", DELTA)
+        data = ["--data", folder.parent / f"{party}.parquet", "--ledger", ledger, "--out", out]
+        run(program, "release", study, "--party", party, *data, "--yes", "--accept-low-accuracy")
+        releases.append(out)
+    public = folder / "public.parquet"
+    run(program, "join", study, *releases, "--out", public)
+    return json.loads(run(program, "fit", public, "--label", table.label, "--json"))
+
+
+def measure(programs, table, repeats):
+    """Prints a line a program and coefficient."""
+    truth = table.truth()
+    found = {(program, column): [] for program in programs for column in truth}
+    with tempfile.TemporaryDirectory() as name:
+        place = pathlib.Path(name)
+        for party, columns in table.parties.items():
+            private = {"id": numpy.arange(table.rows)} | {column: table.values[column] for column in columns}
+            pyarrow.parquet.write_table(pyarrow.table(private), place / f"{party}.parquet")
+        for repeat in range(repeats):
+            for at, program in enumerate(programs):
+                folder = place / f"{repeat}-{at}"
+                folder.mkdir()
+                for one in fitted(program, table, folder)["coefficients"]:
+                    found[program, one["column"]].append(one)
+                shutil.rmtree(folder)
+    for (program, column), readings in found.items():
+        slope, unit = truth[column]
+        holds = [one["value"]["low"] <= slope <= one["value"]["high"] for one in readings]
+        clear = [not one.get("findings") for one in readings]
+        mean = numpy.mean([one["value"]["estimate"] for one in readings])
+        width = numpy.median([(one["value"]["high"] - one["value"]["low"]) / 2 for one in readings])
+        kinds = sorted({finding["kind"] for one in readings for finding in one.get("findings", [])})
+        bare = f"{numpy.mean([h for h, c in zip(holds, clear) if c]):.2f}" if any(clear) else "–"
+        print(
+            f"| {table.name} | {program} | {column} | {slope * unit:.3f} | {mean * unit:.3f} | {width * unit:.3f} "
+            f"| {numpy.mean(holds):.2f} | {1 - numpy.mean(clear):.2f} | {bare} | {', '.join(kinds)} |",
+            flush=True,
+        )
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("programs", nargs="+", help="potluck binaries to compare")
+    parser.add_argument("--data", type=pathlib.Path, help="folder with the public tables")
+    parser.add_argument("--repeats", type=int, default=20)
+    parser.add_argument("--rows", type=int, default=100_000, help="people who are made up")
+    parser.add_argument("--seed", type=int, default=1)
+    arguments = parser.parse_args()
+    random = numpy.random.default_rng(arguments.seed)
+    tables = [pair(arguments.rows, second, random) for second in (-0.7, 0.0)] + [confounded(arguments.rows, random)]
+    if arguments.data:
+        tables += public_tables(arguments.data)
+    print("In standard deviations; half-widths are medians.\n")
+    print("| table | program | feature | truth | mean estimate | half-width | holds | finding | holds without | findings |")
+    print("|---|---|---|---|---|---|---|---|---|---|")
+    for table in tables:
+        measure(arguments.programs, table, arguments.repeats)
+
+
+if __name__ == "__main__":
+    main()
