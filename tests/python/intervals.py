@@ -101,7 +101,7 @@ def public_tables(folder):
 
 def study_text(table):
     """The draft of a study of this table."""
-    text = f'[study]\nname = "intervals"\nrows = {table.rows}\nid = "integer"\n'
+    text = f'format = 1\n[study]\nname = "intervals"\nrows = {table.rows}\nid = "integer"\n'
     text += f"[privacy]\nepsilon = {EPSILON}\ndelta = {DELTA}\n"
     for party, columns in table.parties.items():
         text += f'[[party]]\nname = "{party}"\n'
@@ -150,7 +150,7 @@ def measure(programs, table, repeats):
                 folder = place / f"{repeat}-{at}"
                 folder.mkdir()
                 for one in fitted(program, table, folder)["coefficients"]:
-                    found[program, one["column"]].append(one)
+                    found[program, one["term"]["numeric"]["column"]].append(one)
                 shutil.rmtree(folder)
     for (program, column), readings in found.items():
         slope, unit = truth[column]

@@ -184,11 +184,11 @@ pub(crate) struct Coverage {
 #[derive(Args)]
 #[command(after_help = "\
 Example:
-  potluck-lab map --populations 20 --sizes 10000,100000 --epsilons 1,0.3 --seeds 25 --seed 7
+  potluck-lab map --populations 20 --sizes 10000,100000 --epsilons 1,0.3 --seeds 40 --seed 7
 
 Another --seed draws other populations. The truth is least squares on the same rows.")]
 pub(crate) struct Map {
-    /// Number of populations of each temper [default: 60]
+    /// Number of populations of each temper [default: 24]
     #[arg(long, value_name = "N")]
     pub(crate) populations: Option<usize>,
     /// Table sizes n, separated by commas [default: 100000]
@@ -197,6 +197,9 @@ pub(crate) struct Map {
     /// ε of each party, separated by commas [default: 1]
     #[arg(long, value_delimiter = ',', value_name = "E,…")]
     pub(crate) epsilons: Option<Vec<f64>>,
+    /// Number of repetitions for n from 1,000,000 on [default: half of --seeds]
+    #[arg(long, value_name = "N")]
+    pub(crate) seeds_above: Option<usize>,
 }
 
 #[derive(Args)]

@@ -337,7 +337,7 @@ impl PublicDataset {
                 low: interval.lower,
                 estimate: fit.estimate.weights()[at] * unit,
                 high: interval.upper,
-                finding: fit.concerns[at].first().map(|concern| format!("{concern:?}")),
+                finding: fit.concerns[at].first().map(|concern| concern.name().to_owned()),
                 signs: [label, features[at]]
                     .iter()
                     .flat_map(|&column| self.signs(column))

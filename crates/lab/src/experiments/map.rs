@@ -17,6 +17,9 @@ use crate::seeds::Seed;
 use crate::statistics::quantile;
 use crate::table::{Privacy, subject_digests};
 
+/// From this many subjects on there are fewer repetitions.
+const LARGE: usize = 1_000_000;
+
 /// What one release says of one coefficient, in standard deviations.
 #[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct Reading {
@@ -25,7 +28,7 @@ pub(crate) struct Reading {
     pub(crate) high: f64,
     /// If it is about cut values: the truth among them.
     pub(crate) cut: Option<f64>,
-    /// The finding, if there is one.
+    /// The kind of the first finding, if there is one.
     pub(crate) finding: Option<String>,
     /// Numbers that findings are made of, for whoever tunes them.
     pub(crate) signs: Vec<f64>,
@@ -139,11 +142,61 @@ impl Part {
     }
 }
 
+/// Readings that share a finding: how often they hold the truth, and the one among cut values.
+#[derive(Default)]
+struct Hits {
+    readings: usize,
+    raw: usize,
+    cut: (usize, usize),
+}
+
+impl Hits {
+    fn add(&mut self, truth: &Truth, reading: &Reading) {
+        let holds = |value: f64| reading.low <= value && value <= reading.high;
+        self.readings += 1;
+        self.raw += usize::from(holds(truth.slope * truth.unit));
+        if let Some(cut) = reading.cut {
+            self.cut.0 += usize::from(holds(cut));
+            self.cut.1 += 1;
+        }
+    }
+
+    fn describe(&self, all: usize) -> String {
+        let share = |part: usize, all: usize| format!("{:.3}", part as f64 / all as f64);
+        let cut = if self.cut.1 > 0 { share(self.cut.0, self.cut.1) } else { String::new() };
+        format!("{} | {} | {cut} |", share(self.readings, all), share(self.raw, self.readings))
+    }
+}
+
+/// Coverage by finding: what each of them tells.
+fn hits(text: &mut String, found: &[(&str, &Found)]) {
+    let mut by_kind: BTreeMap<(&str, String), Hits> = BTreeMap::new();
+    let mut all: BTreeMap<&str, usize> = BTreeMap::new();
+    for (cell, found) in found {
+        for readings in &found.readings {
+            for (truth, reading) in found.truth.iter().zip(&readings.coefficients) {
+                let kind = reading.finding.clone().unwrap_or_else(|| "none".to_owned());
+                by_kind.entry((cell, kind)).or_default().add(truth, reading);
+                *all.entry(cell).or_default() += 1;
+            }
+        }
+    }
+    text.push_str("\nBy the first finding of a reading: its share, and how often it holds the truth of the values as they are, or of cut ones.\n\n| populations | n | ε | finding | share | as they are | cut |\n|---|---|---|---|---|---|---|\n");
+    for ((cell, kind), hits) in &by_kind {
+        let _ = writeln!(text, "| {cell} | {kind} | {}", hits.describe(all[cell]));
+    }
+}
+
 const HEAD: &str = "cells | with a finding | cut values | coverage | cells ≥ 0.90 | median | 5% | worst | null declared | half-width | R² |\n|---|---|---|---|---|---|---|---|---|---|---|---|\n";
 
+fn cell_name(&(temper, _, n, epsilon): &(Temper, usize, usize, f64)) -> String {
+    format!("{} | {n} | {epsilon}", temper.name())
+}
+
 pub(crate) fn run(arguments: &Map, common: &Common) -> Result<()> {
-    let populations = arguments.populations.unwrap_or(if common.quick { 2 } else { 60 });
-    let repeats = common.seeds.unwrap_or(if common.quick { 3 } else { 25 });
+    let populations = arguments.populations.unwrap_or(if common.quick { 2 } else { 24 });
+    let repeats = common.seeds.unwrap_or(if common.quick { 3 } else { 40 });
+    let repeats_above = arguments.seeds_above.unwrap_or(repeats.div_ceil(2));
     let sizes = arguments.sizes.clone().unwrap_or_else(|| vec![if common.quick { 3_000 } else { 100_000 }]);
     let epsilons = arguments.epsilons.clone().unwrap_or_else(|| vec![1.0]);
     let base = Seed::new(common.seed);
@@ -151,6 +204,7 @@ pub(crate) fn run(arguments: &Map, common: &Common) -> Result<()> {
     for temper in Temper::ALL {
         for population in 0..populations {
             for &n in &sizes {
+                let repeats = if n >= LARGE { repeats_above } else { repeats };
                 for &epsilon in &epsilons {
                     let key = format!("{} {population} {n} {epsilon} {repeats}", temper.name());
                     tasks.push(Task { key, cost: n as f64 + 2e4, cell: (temper, population, n, epsilon) });
@@ -165,6 +219,7 @@ pub(crate) fn run(arguments: &Map, common: &Common) -> Result<()> {
             let table = drawn.table(n, seed.of(&format!("{n}")));
             let mu = Privacy { epsilon, delta: DELTA }.analytic()?;
             let release = Release { mu, noise: common.noise(), k: None, keep_products: true };
+            let repeats = if n >= LARGE { repeats_above } else { repeats };
             let mut readings = Vec::with_capacity(repeats);
             for repeat in 0..repeats {
                 let seed = seed.of(&format!("{n} {epsilon} {repeat}"));
@@ -181,8 +236,8 @@ pub(crate) fn run(arguments: &Map, common: &Common) -> Result<()> {
     let mut by_cell: BTreeMap<String, Part> = BTreeMap::new();
     let mut by_shape: BTreeMap<String, Part> = BTreeMap::new();
     for (task, found) in tasks.iter().zip(&results) {
-        let (temper, _, n, epsilon) = task.cell;
-        let cell = by_cell.entry(format!("{} | {n} | {epsilon}", temper.name())).or_default();
+        let temper = task.cell.0;
+        let cell = by_cell.entry(cell_name(&task.cell)).or_default();
         cell.add_explained(&found.readings);
         for (at, truth) in found.truth.iter().enumerate() {
             let of: Vec<&Reading> = found.readings.iter().map(|reading| &reading.coefficients[at]).collect();
@@ -206,6 +261,9 @@ pub(crate) fn run(arguments: &Map, common: &Common) -> Result<()> {
     for (name, part) in &by_shape {
         let _ = writeln!(text, "| {name} {}", part.describe());
     }
+    let names: Vec<String> = tasks.iter().map(|task| cell_name(&task.cell)).collect();
+    let named: Vec<(&str, &Found)> = names.iter().map(String::as_str).zip(&results).collect();
+    hits(&mut text, &named);
     write(&common.out.join("map.md"), &text)?;
     print!("{text}");
     if let Some(path) = &common.json {

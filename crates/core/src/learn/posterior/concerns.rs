@@ -46,6 +46,17 @@ pub struct ShareConcerns {
 }
 
 impl Concern {
+    /// Its name, for tables.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::LabelTails => "label tails",
+            Self::FeatureTails => "feature tails",
+            Self::LabelUnresolved => "label unresolved",
+            Self::FeatureUnresolved => "feature unresolved",
+            Self::Confounders(_) => "confounders",
+        }
+    }
+
     /// Whether a coefficient with this concern is about values as they were cut.
     pub fn is_about_cut_values(&self) -> bool {
         matches!(self, Self::LabelTails | Self::FeatureTails)
