@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use potluck_release::Fault;
+use potluck_release::plan::Futility;
 use thiserror::Error;
 
 use crate::Refusal;
@@ -135,6 +136,9 @@ pub enum Error {
         /// The table whose budget the release is charged to.
         other: String,
     },
+    /// The release would be of no use.
+    #[error("{0} To publish all the same, pass --accept-low-accuracy")]
+    Futile(Futility),
     /// The budget does not allow the release.
     #[error(
         "the budget of table {table:?} does not allow this release: it needs {needed:.6} of μ², {left:.6} of {total:.6} is left; nothing was written or charged. Lower ε in a new study, or ask whoever set the budget"
@@ -206,6 +210,7 @@ impl Error {
             | Self::BudgetExists { .. }
             | Self::OtherBudget { .. }
             | Self::Overspend { .. } => Fault::Budget,
+            Self::Futile(_) => Fault::Usage,
             Self::LedgerDamaged { .. } => Fault::Integrity,
             _ => Fault::Input,
         }

@@ -7,7 +7,7 @@ use std::cmp::Ordering::{Equal, Greater, Less};
 use std::collections::HashMap;
 use std::hash::RandomState;
 use std::num::NonZero;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
@@ -18,6 +18,7 @@ use potluck_core::stage::{Stage, Statistic};
 use potluck_release::study::{IdKind, Party, Study};
 
 use crate::duplicates::{Fingerprints, find_repeated};
+use crate::reading::{Access, ExtraColumns, Reading};
 use crate::stage::Sums;
 use crate::table::convert::Converter;
 use crate::table::{Stamp, Table, read_parts};
@@ -41,7 +42,7 @@ pub(crate) struct Input<'a> {
     /// The party's columns, then the id column if there is one.
     columns: Vec<String>,
     threads: NonZero<usize>,
-    tmp: PathBuf,
+    tmp: &'a Path,
     /// The table as it was at first.
     stamp: Option<Stamp>,
     /// Whether it was searched for duplicate ids.
@@ -50,19 +51,21 @@ pub(crate) struct Input<'a> {
 
 impl<'a> Input<'a> {
     /// Checks that the table has the columns that the study expects.
-    pub(crate) fn new(
-        study: &'a Study,
-        party: &str,
-        table: &'a Table,
-        id_column: &'a str,
-        extra: ExtraColumns,
-        threads: NonZero<usize>,
-        tmp: &Path,
-    ) -> Result<Self, Error> {
-        let party = study.own_party(party)?;
-        let columns = check_names(study, party, table.name(), id_column, extra, &table.column_names()?)?;
-        let (stamp, searched) = (table.stamp()?, AtomicBool::new(false));
-        Ok(Self { study, party, table, id_column, columns, threads, tmp: tmp.to_owned(), stamp, searched })
+    pub(crate) fn new(reading: &Reading<'a>) -> Result<Self, Error> {
+        let Reading { study, table, access, .. } = *reading;
+        let party = study.own_party(reading.party)?;
+        let columns = check_names(study, party, access, table.name(), &table.column_names()?)?;
+        Ok(Self {
+            study,
+            party,
+            table,
+            id_column: &access.id_column,
+            columns,
+            threads: access.resources.threads,
+            tmp: &access.resources.tmp,
+            stamp: table.stamp()?,
+            searched: AtomicBool::new(false),
+        })
     }
 
     fn converter(&self, text: bool) -> Converter<'_> {
@@ -99,7 +102,7 @@ impl<'a> Input<'a> {
 
         let start = || Worker {
             sums: (!share).then(|| Sums::zero(stage)),
-            fingerprints: search.then(|| Fingerprints::new(&self.tmp, self.threads, rows)),
+            fingerprints: search.then(|| Fingerprints::new(self.tmp, self.threads, rows)),
             encoded: EncodedRows::default(),
             subjects: Vec::new(),
         };
@@ -225,11 +228,11 @@ impl<'a> Input<'a> {
 pub(crate) fn check_names(
     study: &Study,
     party: &Party,
+    access: &Access,
     table: &str,
-    id_column: &str,
-    extra: ExtraColumns,
     found: &[String],
 ) -> Result<Vec<String>, Error> {
+    let id_column = access.id_column.as_str();
     let refuse = |column: &str, problem: &str| Error::Column {
         table: table.to_owned(),
         column: column.to_owned(),
@@ -257,7 +260,7 @@ pub(crate) fn check_names(
         }
     }
     if let (ExtraColumns::Refuse, Some(column)) =
-        (extra, found.iter().find(|column| !columns.contains(column)))
+        (access.extra_columns, found.iter().find(|column| !columns.contains(column)))
     {
         return Err(refuse(
             column,
@@ -265,15 +268,6 @@ pub(crate) fn check_names(
         ));
     }
     Ok(columns)
-}
-
-/// Whether the table may have columns that the study does not name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ExtraColumns {
-    /// Refuse the table: it may be the wrong one.
-    Refuse,
-    /// Leave them alone.
-    Ignore,
 }
 
 /// What a thread works with.

@@ -159,6 +159,7 @@ fn of_party(error: &potluck_party::Error) -> String {
             format!("{table}, column {column:?}, row {row}: {}", in_python(problem))
         }
         E::Refused { source, .. } => of_party(source),
+        E::Futile(futility) => format!("{futility} To publish all the same, pass accept_low_accuracy=True"),
         E::OtherBudget { party, table, other } => format!(
             "the columns of {party} under this study are charged to the budget of table {other:?} already, not to that of {table:?}; one study and party is one release, and a second draw would reveal more than either budget counts. Go on with budget={other:?}; nothing was read or charged"
         ),

@@ -12,7 +12,7 @@ use crate::args::Predict;
 
 pub(super) fn run(arguments: &Predict, settings: &Settings<'_>) -> Result<()> {
     let model = Model::read(&arguments.model)?;
-    let table = Table::open(&arguments.data, &settings.tmp)?;
+    let table = Table::open(&arguments.data, &settings.resources.tmp)?;
     if let Some(fault) = model.diagnostics.fault() {
         settings.printer.note(&format!("careful: {fault}"));
     }
