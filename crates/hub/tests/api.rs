@@ -164,6 +164,10 @@ fn a_latecomer_adds_columns_and_the_joint_guarantee_grows() {
         EventLog::parse(&log, Path::new("events.jsonl")).unwrap();
         assert_eq!(log.contains("extended"), parties == 2);
     }
+    // What the page says to run takes the log of each study that a party released under.
+    let page = |study: &Study| hub.get(&format!("/studies/{}", study.id())).text();
+    assert!(page(&study).contains("potluck verify events.jsonl public.parquet"));
+    assert!(page(&latecomers[0].study).contains("potluck verify events.jsonl events.*.jsonl public.parquet"));
     let fit = format!("/api/v1/studies/{}/fit?label=sugar&feature=age", latecomers[0].study.id());
     assert_eq!(hub.get(&fit).status, 200);
 }

@@ -372,7 +372,10 @@ impl Definition {
             method,
             mixing,
             k: study.k,
-            missing_tokens: study.missing_tokens.clone().unwrap_or_else(default_missing_tokens),
+            missing_tokens: study
+                .missing_tokens
+                .clone()
+                .unwrap_or_else(|| MISSING_TOKENS.map(str::to_owned).to_vec()),
             epsilon: Epsilon::new(privacy.epsilon)
                 .map_err(|error| Error::study("privacy.epsilon", error.to_string()))?,
             delta: Delta::new(privacy.delta)
@@ -564,9 +567,8 @@ impl Definition {
     }
 }
 
-fn default_missing_tokens() -> Vec<String> {
-    ["", "NA", "NaN", "nan", "null", "NULL"].map(str::to_owned).to_vec()
-}
+/// Text that stands for a missing value, in files that hold nothing but text; a study may say otherwise.
+pub const MISSING_TOKENS: [&str; 6] = ["", "NA", "NaN", "nan", "null", "NULL"];
 
 fn place(party: &str, column: &str) -> String {
     format!("party {party:?}, column {column:?}")
