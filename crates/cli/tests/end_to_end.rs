@@ -221,6 +221,32 @@ fn predictions_take_the_same_text_for_missing_in_every_column_and_come_as_json_t
 }
 
 #[test]
+fn a_ridge_is_stated_once_and_takes_no_warning_away() {
+    let place = Workplace::empty();
+    place.run(&["demo", "--out", "demo", "--rows", "5000"]).ok();
+    let fit = |ridge: &str, report: &str| {
+        let arguments = ["fit", "demo/public.parquet", "--label", "pressure", "--learner", "ols"];
+        let more = ["--ridge", ridge, "--report", report, "--out", "model.json", "--force"];
+        place.run(&[&arguments[..], &more].concat()).ok().stdout
+    };
+    for (ridge, times) in [("0", 0), ("5", 1)] {
+        let said = fit(ridge, "report.html");
+        let report = place.read("report.html");
+        assert!(report.contains("need not cover those of the study itself"), "at a ridge of {ridge}");
+        assert_eq!(report.matches("ridge of").count(), times, "at a ridge of {ridge}");
+        assert_eq!(said.matches("shrunk by a ridge of").count(), times, "{said}");
+        let model: Value = serde_json::from_str(&place.read("model.json")).unwrap();
+        assert_eq!(model["estimand"], "attenuated");
+    }
+    // A file of potluck 0.1 says it in a sentence.
+    let sentence = "coefficients among the noisy columns, attenuated by the privacy noise, shrunk by a ridge of 5 (by up to 4%), which the intervals do not show";
+    let earlier = place.read("model.json").replace("\"attenuated\"", &format!("{sentence:?}"));
+    place.write("earlier.json", earlier);
+    let inspected = |model: &str| place.run(&["inspect", model]).ok().stdout;
+    assert_eq!(inspected("earlier.json"), inspected("model.json"));
+}
+
+#[test]
 fn methods_mixings_and_learners_work_end_to_end() {
     for (settings, more) in [
         ("id = \"integer\"", ""),

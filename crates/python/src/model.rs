@@ -229,8 +229,8 @@ impl Model {
 
     /// What the coefficients estimate.
     #[getter]
-    fn estimand(&self) -> &str {
-        &self.content.estimand
+    fn estimand(&self) -> String {
+        self.content.estimated()
     }
 
     /// What the releases promise, in words.
