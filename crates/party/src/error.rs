@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use potluck_release::Fault;
 use potluck_release::plan::Futility;
+use potluck_release::remedy::Problem;
 use thiserror::Error;
 
 use crate::Refusal;
@@ -30,7 +31,7 @@ pub enum Error {
         /// The table.
         table: String,
         /// What is wrong and what to do.
-        problem: String,
+        problem: Problem,
     },
     /// A column is not usable.
     #[error("{table}, column {column:?}: {problem}")]
@@ -40,7 +41,7 @@ pub enum Error {
         /// The column.
         column: String,
         /// What is wrong and what to do.
-        problem: String,
+        problem: Problem,
     },
     /// A value is not usable.
     #[error("{table}, column {column:?}, row {row}: {problem}")]
@@ -52,7 +53,7 @@ pub enum Error {
         /// The row, from 1, not counting a header.
         row: u64,
         /// What is wrong and what to do.
-        problem: String,
+        problem: Problem,
     },
     /// The table is refused for what stands in it.
     #[error("{source}")]
@@ -180,7 +181,8 @@ impl Error {
             table: table.to_owned(),
             problem: format!(
                 "has {how} rows than the {rows} of the study; every party needs exactly one row for each subject of the study"
-            ),
+            )
+            .into(),
         }
         .refusing(Refusal::Rows)
     }

@@ -15,6 +15,7 @@ use arrow_array::RecordBatch;
 use potluck_core::encoding::EncodedRows;
 use potluck_core::mixing::SubjectDigest;
 use potluck_core::stage::{Stage, Statistic};
+use potluck_release::remedy::{Problem, Remedy};
 use potluck_release::study::{IdKind, Party, Study};
 
 use crate::duplicates::{Fingerprints, find_repeated};
@@ -156,8 +157,7 @@ impl<'a> Input<'a> {
         }
         Err(Error::Table {
             table: self.table.name().to_owned(),
-            problem: "was changed while it was being read; wait until nobody writes to it, then run the command again"
-                .to_owned(),
+            problem: Problem::with("was changed while it was being read", Remedy::WaitAndRepeat),
         })
     }
 
@@ -181,7 +181,8 @@ impl<'a> Input<'a> {
                         row,
                         problem: format!(
                             "the id is the same as in row {earlier}; a table has one row for each subject"
-                        ),
+                        )
+                        .into(),
                     }
                     .refusing(Refusal::DuplicateId));
                 }
@@ -233,39 +234,29 @@ pub(crate) fn check_names(
     found: &[String],
 ) -> Result<Vec<String>, Error> {
     let id_column = access.id_column.as_str();
-    let refuse = |column: &str, problem: &str| Error::Column {
+    let refuse = |column: &str, what: &str, remedy| Error::Column {
         table: table.to_owned(),
         column: column.to_owned(),
-        problem: problem.to_owned(),
+        problem: Problem::with(what, remedy),
     };
     let mut columns: Vec<String> = party.columns().iter().map(|column| column.name().to_owned()).collect();
     if study.definition().id_kind() != IdKind::Row {
         if columns.iter().any(|column| column == id_column) {
-            return Err(refuse(
-                id_column,
-                "is both the id and a column of the study; name another id column with --id",
-            ));
+            return Err(refuse(id_column, "is both the id and a column of the study", Remedy::OtherIdColumn));
         }
         columns.push(id_column.to_owned());
     }
     for column in &columns {
         if !found.contains(column) {
             // The table's own names are not shown: without a header line they would be values.
-            let remedy = if column == id_column {
-                "is missing; name the column that holds the ids with --id"
-            } else {
-                "is missing; the study expects it: check the spelling and the header line"
-            };
-            return Err(refuse(column, remedy));
+            let remedy = if column == id_column { Remedy::IdColumn } else { Remedy::CheckSpelling };
+            return Err(refuse(column, "is missing", remedy));
         }
     }
     if let (ExtraColumns::Refuse, Some(column)) =
         (access.extra_columns, found.iter().find(|column| !columns.contains(column)))
     {
-        return Err(refuse(
-            column,
-            "is not in the study; remove it, or pass --ignore-extra to leave such columns alone",
-        ));
+        return Err(refuse(column, "is not in the study", Remedy::IgnoreExtra));
     }
     Ok(columns)
 }

@@ -239,7 +239,8 @@ fn check_levels<'a>(
             problem: format!(
                 "is not one of the model's levels, {}; correct it, or leave it empty",
                 levels.join(", ")
-            ),
+            )
+            .into(),
         }),
     }
 }

@@ -95,7 +95,7 @@ impl StagedRelease {
                 // What the other side says may quote a sum.
                 batch.map_err(|_| potluck_party::Error::Table {
                     table: ANSWER.to_owned(),
-                    problem: "could not be read to its end; make the same call again".to_owned(),
+                    problem: "could not be read to its end; make the same call again".into(),
                 })
             });
             guarded(|| Results::from_batches(ANSWER, batches))??

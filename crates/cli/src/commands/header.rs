@@ -25,7 +25,8 @@ pub(super) fn column_names(path: &Path, confirmed: bool, settings: &Settings<'_>
             problem: format!(
                 "its first line does not hold column names: field {} is empty, or a number, a date or an address; add a header line",
                 at + 1
-            ),
+            )
+            .into(),
         }
         .into());
     }

@@ -15,6 +15,7 @@ use arrow_cast::{CastOptions, cast, cast_with_options};
 use arrow_schema::{DECIMAL128_MAX_PRECISION, DataType};
 use potluck_core::encoding::MISSING_LEVEL;
 use potluck_core::mixing::{MixingKey, SubjectDigest};
+use potluck_release::remedy::Problem;
 use potluck_release::study::{Column, Domain, IdKind, MISSING_TOKENS, Study, Unknown};
 
 use crate::rows::{ColumnValues, Rows};
@@ -54,7 +55,7 @@ impl By {
 }
 
 impl Place<'_> {
-    fn value(&self, index: usize, reason: Refusal, problem: impl Into<String>) -> Error {
+    fn value(&self, index: usize, reason: Refusal, problem: impl Into<Problem>) -> Error {
         Error::Value {
             table: self.table.to_owned(),
             column: self.column.to_owned(),
@@ -64,7 +65,7 @@ impl Place<'_> {
         .refusing(reason)
     }
 
-    fn column(&self, problem: impl Into<String>) -> Error {
+    fn column(&self, problem: impl Into<Problem>) -> Error {
         Error::Column {
             table: self.table.to_owned(),
             column: self.column.to_owned(),

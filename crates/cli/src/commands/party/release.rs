@@ -52,7 +52,8 @@ pub(super) fn run(arguments: &PartyRelease, settings: &Settings<'_>) -> Result<(
     drop(progress);
     let digest = FileDigest::of(&file)?;
     let log = current_log(&hub, &membership)?;
-    log.check_release(&release, &digest.sha256).map_err(|what| hub.unsound("the event log", &what))?;
+    log.check_release(&release, &digest.sha256)
+        .map_err(|error| hub.unsound("the event log", &error.to_string()))?;
     log.head().clone_into(&mut membership.head);
     membership.save()?;
     let value = json!({
