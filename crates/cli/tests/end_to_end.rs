@@ -182,6 +182,71 @@ fn predictions_follow_the_model() {
 }
 
 #[test]
+fn predictions_take_the_same_text_for_missing_in_every_column_and_come_as_json_too() {
+    let place = Workplace::empty();
+    place.run(&["demo", "--out", "demo", "--rows", "5000"]).ok();
+    let predicted = |data: &str, more: &[&str]| {
+        place.run(&[&["predict", "demo/model.json", "--data", data], more].concat())
+    };
+    let table = |age: &str, smoker: &str| {
+        format!("who,age,bmi,salt,exercise,smoker\na,{age},25,5,3,{smoker}\nb,40,25,5,3,no\n")
+    };
+    place.write("empty.csv", table("", ""));
+    let empty = predicted("empty.csv", &["--id", "who"]).ok().stdout;
+    for missing in ["NA", "NaN", "nan", "null", "NULL"] {
+        place.write("missing.csv", table(missing, missing));
+        assert_eq!(predicted("missing.csv", &["--id", "who"]).ok().stdout, empty, "{missing}");
+    }
+    place.write("wrong.csv", table("forty", "no"));
+    let refused = predicted("wrong.csv", &[]);
+    refused.refused(3, &["column \"age\", row 1", "is not a number"]);
+    assert!(refused.stdout.is_empty(), "nothing is written of what cannot be predicted");
+
+    let json = predicted("empty.csv", &["--id", "who", "--json"]).json();
+    assert_eq!(json["label"], "pressure");
+    let rows = json["predictions"].as_array().unwrap();
+    let lines: Vec<String> = rows
+        .iter()
+        .map(|row| format!("{},{}", row["id"].as_str().unwrap(), number(&row["prediction"])))
+        .collect();
+    assert_eq!(lines, empty.lines().skip(1).collect::<Vec<_>>());
+    let without_ids = predicted("empty.csv", &["--json"]).json();
+    assert_eq!(without_ids["predictions"][0], serde_json::json!({ "prediction": rows[0]["prediction"] }));
+
+    place.write("narrow.csv", "who,age\na,40\n");
+    for more in [&[][..], &["--json"]] {
+        let refused = predicted("narrow.csv", more);
+        assert_eq!((refused.code, refused.stdout.as_str()), (3, ""));
+    }
+}
+
+#[test]
+fn a_ridge_is_stated_once_and_takes_no_warning_away() {
+    let place = Workplace::empty();
+    place.run(&["demo", "--out", "demo", "--rows", "5000"]).ok();
+    let fit = |ridge: &str, report: &str| {
+        let arguments = ["fit", "demo/public.parquet", "--label", "pressure", "--learner", "ols"];
+        let more = ["--ridge", ridge, "--report", report, "--out", "model.json", "--force"];
+        place.run(&[&arguments[..], &more].concat()).ok().stdout
+    };
+    for (ridge, times) in [("0", 0), ("5", 1)] {
+        let said = fit(ridge, "report.html");
+        let report = place.read("report.html");
+        assert!(report.contains("need not cover those of the study itself"), "at a ridge of {ridge}");
+        assert_eq!(report.matches("ridge of").count(), times, "at a ridge of {ridge}");
+        assert_eq!(said.matches("shrunk by a ridge of").count(), times, "{said}");
+        let model: Value = serde_json::from_str(&place.read("model.json")).unwrap();
+        assert_eq!(model["estimand"], "attenuated");
+    }
+    // A file of potluck 0.1 says it in a sentence.
+    let sentence = "coefficients among the noisy columns, attenuated by the privacy noise, shrunk by a ridge of 5 (by up to 4%), which the intervals do not show";
+    let earlier = place.read("model.json").replace("\"attenuated\"", &format!("{sentence:?}"));
+    place.write("earlier.json", earlier);
+    let inspected = |model: &str| place.run(&["inspect", model]).ok().stdout;
+    assert_eq!(inspected("earlier.json"), inspected("model.json"));
+}
+
+#[test]
 fn methods_mixings_and_learners_work_end_to_end() {
     for (settings, more) in [
         ("id = \"integer\"", ""),

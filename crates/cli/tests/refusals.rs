@@ -3,6 +3,8 @@
 
 mod support;
 
+use std::fs;
+
 use support::{STUDY, Workplace, north_csv};
 
 const LEVELS: &str = "levels = [\"no\", \"yes\"]\n";
@@ -90,4 +92,32 @@ fn one_release_is_not_drawn_under_two_budgets() {
     assert_eq!(place.line("ledger show --json").json(), before);
     // The other party is another release.
     place.line("release study.toml --party south --data south.csv --budget clients --out s.parquet --yes --accept-low-accuracy").ok();
+}
+
+#[test]
+fn a_release_that_was_drawn_is_written_again_without_its_table() {
+    let place = Workplace::new();
+    place.release_north(&[]).ok();
+    let (spent, bytes) = (place.spent(), fs::read(place.path("north.release.parquet")).unwrap());
+    fs::remove_file(place.path("north.csv")).unwrap();
+    fs::remove_file(place.path("north.release.parquet")).unwrap();
+    let again = place.release_north(&["--json"]).json();
+    assert_eq!(again["repeated"], true);
+    assert!(fs::read(place.path("north.release.parquet")).unwrap() == bytes);
+    assert_eq!(place.spent(), spent);
+}
+
+/// What can be known without an answer is refused before anyone would be asked.
+#[test]
+fn budget_and_output_are_looked_at_before_anyone_is_asked() {
+    let place = Workplace::new();
+    let release =
+        |more: &str| place.line(&format!("release study.toml --party north --data north.csv {more}"));
+    place.write("mine.parquet", "mine");
+    release("--out mine.parquet --accept-low-accuracy").refused(3, &["exists already"]);
+    place.line("ledger init --ledger poor.sqlite --table people --epsilon 0.1 --delta 1e-5").ok();
+    let poor = "--out o --ledger poor.sqlite --accept-low-accuracy";
+    release(poor).refused(4, &["does not allow"]);
+    release("--out o --accept-low-accuracy").refused(2, &["charge 100.0% of the budget", "--yes"]);
+    place.assert_untouched();
 }

@@ -549,6 +549,14 @@ fn made_up_columns_of_a_party_of_the_base_are_refused() {
     let more = ["--head", heads[0], "--head", heads[1]];
     let verified = scene.run(&[verify.as_slice(), &more].concat()).ok().stdout;
     assert!(verified.contains("north signed with the key it registered"), "{verified}");
+    // As the page of the study has it, in a shell.
+    #[cfg(unix)]
+    {
+        let command = "\"$0\" verify events.jsonl events.*.jsonl public.parquet";
+        let mut shell = std::process::Command::new("sh");
+        shell.args(["-c", command, env!("CARGO_BIN_EXE_potluck")]).current_dir(scene.place.folder());
+        assert!(shell.status().unwrap().success());
+    }
     let unknown = "0".repeat(64);
     scene.run(&[verify.as_slice(), &["--head", &unknown]].concat()).refused(5, &["holds no event"]);
     // Which log is missing, and where it is.

@@ -10,8 +10,8 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use potluck_release::Study;
 use potluck_release::events::{Acceptance, EventLog};
 use potluck_release::exchange::{
-    API, CreatedStudy, EventPage, Invitation, Invited, NewStudy, Problem, StudyDetails, StudyPage,
-    UploadState,
+    API, CreatedStudy, EventPage, Invitation, Invited, NewStudy, Problem, ProblemType, StudyDetails,
+    StudyPage, UploadState,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -420,7 +420,7 @@ impl Hub {
         let read = response.into_body().into_reader().take(LARGEST_PROBLEM).read_to_end(&mut body);
         let problem = read.ok().filter(|_| described).and_then(|_| serde_json::from_slice(&body).ok());
         let mut problem: Problem = problem.unwrap_or_else(|| Problem {
-            kind: "about:blank".to_owned(),
+            kind: ProblemType::Other,
             title: format!("{} answers with status {status}", self.address),
             status: 0,
             detail: String::new(),

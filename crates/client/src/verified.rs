@@ -43,7 +43,7 @@ impl Hub {
         })?;
         let checked =
             own.log.check_dataset(&dataset, &file.digest().sha256, bases.iter().map(|base| &base.log));
-        let latest = checked.map_err(|what| self.unsound(WHAT, &what))?;
+        let latest = checked.map_err(|error| self.unsound(WHAT, &error.to_string()))?;
         Ok(VerifiedDataset { dataset, logs, latest, file })
     }
 }

@@ -118,6 +118,25 @@ hi = 20
 "#;
 
 #[test]
+fn every_refusal_has_a_type_that_programs_can_rely_on() {
+    let hub = Hub::start();
+    let kind = |answer: support::Answer| answer.json()["type"].as_str().unwrap().to_owned();
+    let new = NewStudy { study: "not a study".to_owned(), early: false };
+    for (answer, name) in [
+        (hub.get("/api/v1/nothing"), "not-found"),
+        (hub.get("/api/v1/studies?limit=0"), "malformed"),
+        (hub.post("/api/v1/studies", "nobody", &new), "unauthorized"),
+        (hub.post("/api/v1/studies", &hub.coordinator, &new), "unacceptable"),
+        (hub.put("/api/v1/studies", &hub.coordinator, b""), "method-not-allowed"),
+    ] {
+        assert_eq!(kind(answer), format!("urn:potluck:problem:{name}"));
+    }
+    let described = hub.get("/openapi.json").json();
+    let types = described["components"]["schemas"]["ProblemType"]["enum"].to_string();
+    assert!(types.contains("urn:potluck:problem:upload-offset"), "{types}");
+}
+
+#[test]
 fn a_latecomer_adds_columns_and_the_joint_guarantee_grows() {
     let hub = Hub::start();
     let base = sealed(STUDY);
@@ -164,6 +183,10 @@ fn a_latecomer_adds_columns_and_the_joint_guarantee_grows() {
         EventLog::parse(&log, Path::new("events.jsonl")).unwrap();
         assert_eq!(log.contains("extended"), parties == 2);
     }
+    // What the page says to run takes the log of each study that a party released under.
+    let page = |study: &Study| hub.get(&format!("/studies/{}", study.id())).text();
+    assert!(page(&study).contains("potluck verify events.jsonl public.parquet"));
+    assert!(page(&latecomers[0].study).contains("potluck verify events.jsonl events.*.jsonl public.parquet"));
     let fit = format!("/api/v1/studies/{}/fit?label=sugar&feature=age", latecomers[0].study.id());
     assert_eq!(hub.get(&fit).status, 200);
 }
@@ -373,6 +396,7 @@ fn an_upload_goes_on_where_it_broke_off() {
     let wrong = part(50, &bytes[50..]);
     wrong.refusal(409);
     assert_eq!(wrong.json()["received"], 100);
+    assert_eq!(wrong.json()["type"], "urn:potluck:problem:upload-offset");
     part(100, &[bytes.as_slice(), b"more"].concat()[100..]).refusal(400);
 
     // A connection that breaks in the middle of a body: what arrived is kept.

@@ -4,6 +4,8 @@ use std::io;
 use std::path::PathBuf;
 
 use potluck_release::Fault;
+use potluck_release::plan::Futility;
+use potluck_release::remedy::Problem;
 use thiserror::Error;
 
 use crate::Refusal;
@@ -29,7 +31,7 @@ pub enum Error {
         /// The table.
         table: String,
         /// What is wrong and what to do.
-        problem: String,
+        problem: Problem,
     },
     /// A column is not usable.
     #[error("{table}, column {column:?}: {problem}")]
@@ -39,7 +41,7 @@ pub enum Error {
         /// The column.
         column: String,
         /// What is wrong and what to do.
-        problem: String,
+        problem: Problem,
     },
     /// A value is not usable.
     #[error("{table}, column {column:?}, row {row}: {problem}")]
@@ -51,7 +53,7 @@ pub enum Error {
         /// The row, from 1, not counting a header.
         row: u64,
         /// What is wrong and what to do.
-        problem: String,
+        problem: Problem,
     },
     /// The table is refused for what stands in it.
     #[error("{source}")]
@@ -135,6 +137,9 @@ pub enum Error {
         /// The table whose budget the release is charged to.
         other: String,
     },
+    /// The release would be of no use.
+    #[error("{0} To publish all the same, pass --accept-low-accuracy")]
+    Futile(Futility),
     /// The budget does not allow the release.
     #[error(
         "the budget of table {table:?} does not allow this release: it needs {needed:.6} of μ², {left:.6} of {total:.6} is left; nothing was written or charged. Lower ε in a new study, or ask whoever set the budget"
@@ -176,7 +181,8 @@ impl Error {
             table: table.to_owned(),
             problem: format!(
                 "has {how} rows than the {rows} of the study; every party needs exactly one row for each subject of the study"
-            ),
+            )
+            .into(),
         }
         .refusing(Refusal::Rows)
     }
@@ -206,6 +212,7 @@ impl Error {
             | Self::BudgetExists { .. }
             | Self::OtherBudget { .. }
             | Self::Overspend { .. } => Fault::Budget,
+            Self::Futile(_) => Fault::Usage,
             Self::LedgerDamaged { .. } => Fault::Integrity,
             _ => Fault::Input,
         }

@@ -7,7 +7,7 @@ use std::cmp::Ordering::{Equal, Greater, Less};
 use std::collections::HashMap;
 use std::hash::RandomState;
 use std::num::NonZero;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
@@ -15,9 +15,11 @@ use arrow_array::RecordBatch;
 use potluck_core::encoding::EncodedRows;
 use potluck_core::mixing::SubjectDigest;
 use potluck_core::stage::{Stage, Statistic};
+use potluck_release::remedy::{Problem, Remedy};
 use potluck_release::study::{IdKind, Party, Study};
 
 use crate::duplicates::{Fingerprints, find_repeated};
+use crate::reading::{Access, ExtraColumns, Reading};
 use crate::stage::Sums;
 use crate::table::convert::Converter;
 use crate::table::{Stamp, Table, read_parts};
@@ -41,7 +43,7 @@ pub(crate) struct Input<'a> {
     /// The party's columns, then the id column if there is one.
     columns: Vec<String>,
     threads: NonZero<usize>,
-    tmp: PathBuf,
+    tmp: &'a Path,
     /// The table as it was at first.
     stamp: Option<Stamp>,
     /// Whether it was searched for duplicate ids.
@@ -50,19 +52,21 @@ pub(crate) struct Input<'a> {
 
 impl<'a> Input<'a> {
     /// Checks that the table has the columns that the study expects.
-    pub(crate) fn new(
-        study: &'a Study,
-        party: &str,
-        table: &'a Table,
-        id_column: &'a str,
-        extra: ExtraColumns,
-        threads: NonZero<usize>,
-        tmp: &Path,
-    ) -> Result<Self, Error> {
-        let party = study.own_party(party)?;
-        let columns = check_names(study, party, table.name(), id_column, extra, &table.column_names()?)?;
-        let (stamp, searched) = (table.stamp()?, AtomicBool::new(false));
-        Ok(Self { study, party, table, id_column, columns, threads, tmp: tmp.to_owned(), stamp, searched })
+    pub(crate) fn new(reading: &Reading<'a>) -> Result<Self, Error> {
+        let Reading { study, table, access, .. } = *reading;
+        let party = study.own_party(reading.party)?;
+        let columns = check_names(study, party, access, table.name(), &table.column_names()?)?;
+        Ok(Self {
+            study,
+            party,
+            table,
+            id_column: &access.id_column,
+            columns,
+            threads: access.resources.threads,
+            tmp: &access.resources.tmp,
+            stamp: table.stamp()?,
+            searched: AtomicBool::new(false),
+        })
     }
 
     fn converter(&self, text: bool) -> Converter<'_> {
@@ -99,7 +103,7 @@ impl<'a> Input<'a> {
 
         let start = || Worker {
             sums: (!share).then(|| Sums::zero(stage)),
-            fingerprints: search.then(|| Fingerprints::new(&self.tmp, self.threads, rows)),
+            fingerprints: search.then(|| Fingerprints::new(self.tmp, self.threads, rows)),
             encoded: EncodedRows::default(),
             subjects: Vec::new(),
         };
@@ -153,8 +157,7 @@ impl<'a> Input<'a> {
         }
         Err(Error::Table {
             table: self.table.name().to_owned(),
-            problem: "was changed while it was being read; wait until nobody writes to it, then run the command again"
-                .to_owned(),
+            problem: Problem::with("was changed while it was being read", Remedy::WaitAndRepeat),
         })
     }
 
@@ -178,7 +181,8 @@ impl<'a> Input<'a> {
                         row,
                         problem: format!(
                             "the id is the same as in row {earlier}; a table has one row for each subject"
-                        ),
+                        )
+                        .into(),
                     }
                     .refusing(Refusal::DuplicateId));
                 }
@@ -225,55 +229,36 @@ impl<'a> Input<'a> {
 pub(crate) fn check_names(
     study: &Study,
     party: &Party,
+    access: &Access,
     table: &str,
-    id_column: &str,
-    extra: ExtraColumns,
     found: &[String],
 ) -> Result<Vec<String>, Error> {
-    let refuse = |column: &str, problem: &str| Error::Column {
+    let id_column = access.id_column.as_str();
+    let refuse = |column: &str, what: &str, remedy| Error::Column {
         table: table.to_owned(),
         column: column.to_owned(),
-        problem: problem.to_owned(),
+        problem: Problem::with(what, remedy),
     };
     let mut columns: Vec<String> = party.columns().iter().map(|column| column.name().to_owned()).collect();
     if study.definition().id_kind() != IdKind::Row {
         if columns.iter().any(|column| column == id_column) {
-            return Err(refuse(
-                id_column,
-                "is both the id and a column of the study; name another id column with --id",
-            ));
+            return Err(refuse(id_column, "is both the id and a column of the study", Remedy::OtherIdColumn));
         }
         columns.push(id_column.to_owned());
     }
     for column in &columns {
         if !found.contains(column) {
             // The table's own names are not shown: without a header line they would be values.
-            let remedy = if column == id_column {
-                "is missing; name the column that holds the ids with --id"
-            } else {
-                "is missing; the study expects it: check the spelling and the header line"
-            };
-            return Err(refuse(column, remedy));
+            let remedy = if column == id_column { Remedy::IdColumn } else { Remedy::CheckSpelling };
+            return Err(refuse(column, "is missing", remedy));
         }
     }
     if let (ExtraColumns::Refuse, Some(column)) =
-        (extra, found.iter().find(|column| !columns.contains(column)))
+        (access.extra_columns, found.iter().find(|column| !columns.contains(column)))
     {
-        return Err(refuse(
-            column,
-            "is not in the study; remove it, or pass --ignore-extra to leave such columns alone",
-        ));
+        return Err(refuse(column, "is not in the study", Remedy::IgnoreExtra));
     }
     Ok(columns)
-}
-
-/// Whether the table may have columns that the study does not name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ExtraColumns {
-    /// Refuse the table: it may be the wrong one.
-    Refuse,
-    /// Leave them alone.
-    Ignore,
 }
 
 /// What a thread works with.

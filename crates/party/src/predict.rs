@@ -5,7 +5,8 @@ use std::io::{self, Write};
 use arrow_array::{Array, StringArray};
 use potluck_release::Model;
 use potluck_release::model::Term;
-use potluck_release::study::Unknown;
+use potluck_release::study::{MISSING_TOKENS, Unknown};
+use serde_json::json;
 
 use crate::release::progress;
 use crate::table::convert::{Input, input};
@@ -22,30 +23,85 @@ pub enum PredictError {
     Output(#[from] io::Error),
 }
 
-/// Writes one prediction a row as CSV: the ids if `id_column` is given, then the label.
+/// What predictions are written as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// A line a row, after one of names.
+    Csv,
+    /// `{"label": …, "predictions": [{"id": …, "prediction": …}, …]}`, a line a row.
+    Json,
+}
+
+/// Writes one prediction a row: the ids if `id_column` is given, then the label. Of a table that
+/// cannot be predicted from, nothing is written.
 pub fn predict(
     model: &Model,
     table: &Table,
     id_column: Option<&str>,
+    form: Form,
     out: &mut dyn Write,
 ) -> Result<(), PredictError> {
-    let mut writer = csv::Writer::from_writer(out);
     let label = model.label.name();
-    let header: Vec<&str> = id_column.into_iter().chain([label.as_str()]).collect();
-    writer.write_record(&header).map_err(output)?;
+    let mut sheet = match form {
+        Form::Csv => Sheet::Csv(Box::new(csv::Writer::from_writer(out))),
+        Form::Json => Sheet::Json(out),
+    };
+    let mut rows = 0;
     for_each_batch(model, table, id_column, &(), |ids, predictions| {
-        for (row, prediction) in predictions.iter().enumerate() {
-            let prediction = prediction.to_string();
-            match ids {
-                Some(ids) => writer.write_record([ids.value(row), prediction.as_str()]),
-                None => writer.write_record([prediction.as_str()]),
+        for (row, &prediction) in predictions.iter().enumerate() {
+            if rows == 0 {
+                sheet.begin(&label, id_column)?;
             }
-            .map_err(output)?;
+            sheet.row(rows, ids.map(|ids| ids.value(row)), prediction)?;
+            rows += 1;
         }
         Ok::<(), PredictError>(())
     })?;
-    writer.flush()?;
-    Ok(())
+    if rows == 0 {
+        sheet.begin(&label, id_column)?;
+    }
+    Ok(sheet.end()?)
+}
+
+/// Where predictions go.
+enum Sheet<'a> {
+    Csv(Box<csv::Writer<&'a mut dyn Write>>),
+    Json(&'a mut dyn Write),
+}
+
+impl Sheet<'_> {
+    fn begin(&mut self, label: &str, id_column: Option<&str>) -> io::Result<()> {
+        match self {
+            Self::Csv(writer) => writer.write_record(id_column.into_iter().chain([label])).map_err(output),
+            Self::Json(out) => write!(out, "{{\"label\": {}, \"predictions\": [", json!(label)),
+        }
+    }
+
+    fn row(&mut self, before: u64, id: Option<&str>, prediction: f64) -> io::Result<()> {
+        match self {
+            Self::Csv(writer) => {
+                let prediction = prediction.to_string();
+                writer.write_record(id.into_iter().chain([prediction.as_str()])).map_err(output)
+            }
+            Self::Json(out) => {
+                let row = match id {
+                    Some(id) => json!({ "id": id, "prediction": prediction }),
+                    None => json!({ "prediction": prediction }),
+                };
+                write!(out, "{}\n{row}", if before == 0 { "" } else { "," })
+            }
+        }
+    }
+
+    fn end(self) -> io::Result<()> {
+        match self {
+            Self::Csv(mut writer) => writer.flush(),
+            Self::Json(out) => {
+                out.write_all(b"\n]}\n")?;
+                out.flush()
+            }
+        }
+    }
 }
 
 /// One prediction a row.
@@ -153,13 +209,8 @@ fn has_level(term: &Term, text: Option<&str>) -> Option<f64> {
     if levels.iter().any(|level| level == text) {
         return Some(f64::from(level == text));
     }
-    let missing = is_missing(text) || *unknown == Unknown::Missing;
+    let missing = MISSING_TOKENS.contains(&text) || *unknown == Unknown::Missing;
     (!missing).then(|| f64::from(level == "other"))
-}
-
-/// Text that stands for a missing value.
-fn is_missing(text: &str) -> bool {
-    ["", "NA", "NaN", "nan", "null", "NULL"].contains(&text)
 }
 
 /// Refuses values that are no level, unless the study counts them as missing or as `other`.
@@ -177,7 +228,7 @@ fn check_levels<'a>(
     });
     let Some(levels) = of_column else { return Ok(()) };
     let unknown = |text: Option<&str>| {
-        text.is_some_and(|text| !is_missing(text) && !levels.iter().any(|level| level == text))
+        text.is_some_and(|text| !MISSING_TOKENS.contains(&text) && !levels.iter().any(|level| level == text))
     };
     match texts.iter().position(unknown) {
         None => Ok(()),
@@ -188,7 +239,8 @@ fn check_levels<'a>(
             problem: format!(
                 "is not one of the model's levels, {}; correct it, or leave it empty",
                 levels.join(", ")
-            ),
+            )
+            .into(),
         }),
     }
 }

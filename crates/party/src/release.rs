@@ -13,14 +13,56 @@ use potluck_release::release::{Outline, Written};
 use potluck_release::signing::SigningKey;
 use rand_core::CryptoRng;
 
-pub use crate::pass::ExtraColumns;
+pub use crate::reading::ExtraColumns;
 
-use crate::ledger::{CHUNK, Purpose, Session, State, StoredStage};
+use crate::ledger::{Budget, CHUNK, Purpose, Session, State, StoredStage};
 use crate::pass::Input;
+use crate::reading::{Access, Reading, Resources};
 use crate::stage::{RowNoise, Sums, keeps_rows};
-use crate::{Error, Ledger, Table, entropy, pass};
+use crate::{Error, Ledger, NoBudget, Table, entropy};
 
-/// Everything a release needs to know.
+/// Under what a release is drawn: whose it is, what is charged, and where it goes.
+#[derive(Clone, Copy)]
+pub struct Terms<'a> {
+    /// The sealed study.
+    pub study: &'a Study,
+    /// Which of its parties we are.
+    pub party: &'a str,
+    /// Whose budget is charged.
+    pub budget: &'a str,
+    /// Where the release goes.
+    pub out: &'a Path,
+    /// What to do when there is a file already.
+    pub existing: Existing,
+    /// The key to sign with.
+    pub signing_key: Option<&'a SigningKey>,
+}
+
+impl Terms<'_> {
+    /// The live session of this release, if it has one.
+    pub(crate) fn session(&self, ledger: &Ledger) -> Result<Option<Session>, Error> {
+        ledger.session(self.budget, self.study.id(), self.party)
+    }
+
+    /// Refuses early, before anything is computed or charged, what writing the file would refuse
+    /// later.
+    pub fn check_out(&self, ledger: &Ledger) -> Result<(), Error> {
+        if self.session(ledger)?.is_none_or(|session| session.state == State::Reserved) {
+            check_writable(self.out, self.existing)?;
+        }
+        // Later the same bytes may be there already.
+        Ok(())
+    }
+
+    /// How the budget stands.
+    pub(crate) fn balance(&self, ledger: &Ledger) -> Result<Budget, Error> {
+        let unknown = || Error::NoBudget(NoBudget::OfTable(self.budget.to_owned()));
+        ledger.budget(self.budget)?.ok_or_else(unknown)
+    }
+}
+
+/// Everything about a release that nobody has to be asked about: for programs that made the table
+/// and the ledger up themselves. Where people are asked, there is an [`Order`](crate::Order).
 pub struct Job<'a> {
     /// The sealed study.
     pub study: &'a Study,
@@ -101,6 +143,27 @@ pub trait Observer: Sync {
     }
 }
 
+impl Job<'_> {
+    fn terms(&self) -> Terms<'_> {
+        Terms {
+            study: self.study,
+            party: self.party,
+            budget: self.budget,
+            out: self.out,
+            existing: self.existing,
+            signing_key: self.signing_key,
+        }
+    }
+
+    fn access(&self) -> Access {
+        Access {
+            id_column: self.id_column.to_owned(),
+            extra_columns: self.extra_columns,
+            resources: Resources { threads: self.threads, tmp: self.tmp.clone() },
+        }
+    }
+}
+
 /// Tells an observer how far a pass is, and stops it if the observer wants that.
 pub(crate) fn progress(observer: &dyn Observer) -> impl Fn(u64) -> Result<(), Error> + Sync {
     move |done| {
@@ -114,43 +177,18 @@ impl Observer for () {}
 
 /// What came of a release.
 pub struct Published {
+    /// The file.
+    pub path: PathBuf,
+    /// Id of the study.
+    pub study_id: String,
+    /// Which of its parties released.
+    pub party: String,
     /// What is known of the file.
     pub release: Written,
     /// Whether its noise had been drawn before: then the table was not read, and this is the same release again.
     pub repeated: bool,
-}
-
-/// Checks that the table has the columns that the study expects, without reading a row.
-pub fn check_columns(job: &Job<'_>) -> Result<(), Error> {
-    input(job).map(|_| ())
-}
-
-/// Checks that a table with columns of these names has those that the study expects, before the table itself is at hand.
-pub fn check_names(
-    study: &Study,
-    party: &str,
-    table: &str,
-    id_column: &str,
-    extra: ExtraColumns,
-    found: &[String],
-) -> Result<(), Error> {
-    pass::check_names(study, study.own_party(party)?, table, id_column, extra, found).map(|_| ())
-}
-
-/// Reads the whole table and checks everything that a release would check of it. Nothing is charged, and nothing is
-/// published.
-#[expect(clippy::too_many_arguments, reason = "they are independent choices of the caller")]
-pub fn validate(
-    study: &Study,
-    party: &str,
-    table: &Table,
-    id_column: &str,
-    extra: ExtraColumns,
-    threads: NonZero<usize>,
-    tmp: &Path,
-    observer: &dyn Observer,
-) -> Result<(), Error> {
-    Input::new(study, party, table, id_column, extra, threads, tmp)?.validate(&progress(observer))
+    /// How the budget stands after it.
+    pub budget: Budget,
 }
 
 /// Releases a party's columns, with noise from the operating system's randomness.
@@ -166,54 +204,54 @@ pub fn release_with<R: CryptoRng>(
     observer: &dyn Observer,
     seed: impl Fn() -> Result<R, Error>,
 ) -> Result<Published, Error> {
-    job.study.own_party(job.party)?;
+    let access = job.access();
+    let reading = Reading { study: job.study, party: job.party, table: job.table, access: &access };
+    draw_from_table(&job.terms(), &reading, ledger, observer, seed)
+}
+
+/// Draws every stage that is missing from a party's table, and writes the release.
+pub(crate) fn draw_from_table<R: CryptoRng>(
+    terms: &Terms<'_>,
+    reading: &Reading<'_>,
+    ledger: &mut Ledger,
+    observer: &dyn Observer,
+    seed: impl Fn() -> Result<R, Error>,
+) -> Result<Published, Error> {
+    let (study, party) = (terms.study, terms.study.own_party(terms.party)?.name());
     observer.step(Step::Started);
-    let known = ledger.session(job.budget, job.study.id(), job.party)?;
-    if known.is_none_or(|session| session.state == State::Reserved) {
-        check_writable(job.out, job.existing)?;
-    }
-    let session = reserve(job.study, job.party, job.budget, ledger)?;
+    terms.check_out(ledger)?;
+    let session = reserve(study, party, terms.budget, ledger)?;
     observer.step(Step::Reserved);
 
     let mut input = None;
     let mut repeated = true;
     loop {
-        let standing = Standing::of(job.study, job.party, ledger, Some(&session))?;
+        let standing = Standing::of(study, party, ledger, Some(&session))?;
         if standing.complete {
-            let target = Target { out: job.out, existing: job.existing, signing_key: job.signing_key };
-            let release = publish(job.study, job.party, &target, ledger, &session, &standing, observer)?;
-            return Ok(Published { release, repeated });
+            return publish(terms, ledger, &session, &standing, repeated, observer);
         }
         repeated = false;
         observer.stage(standing.stage.name, standing.position());
         let input = &mut input;
         draw(&standing, ledger, &session, observer, &seed, || {
-            read_table(job, input, &standing.stage, observer)
+            read_table(reading, input, &standing.stage, observer)
         })?;
     }
 }
 
 /// Writes a release whose stages are all stored; it comes out the same again, and its table is not needed. Nothing if a
 /// stage is missing.
-#[expect(clippy::too_many_arguments, reason = "they are independent choices of the caller")]
 pub fn publish_stored(
-    study: &Study,
-    party: &str,
-    budget: &str,
+    terms: &Terms<'_>,
     ledger: &mut Ledger,
-    out: &Path,
-    existing: Existing,
-    signing_key: Option<&SigningKey>,
     observer: &dyn Observer,
 ) -> Result<Option<Published>, Error> {
-    let Some(session) = ledger.session(budget, study.id(), party)? else { return Ok(None) };
-    let standing = Standing::of(study, party, ledger, Some(&session))?;
+    let Some(session) = terms.session(ledger)? else { return Ok(None) };
+    let standing = Standing::of(terms.study, terms.party, ledger, Some(&session))?;
     if !standing.complete {
         return Ok(None);
     }
-    let target = Target { out, existing, signing_key };
-    let release = publish(study, party, &target, ledger, &session, &standing, observer)?;
-    Ok(Some(Published { release, repeated: true }))
+    publish(terms, ledger, &session, &standing, true, observer).map(Some)
 }
 
 /// Sets the charge of a release aside, or takes up the release that was begun.
@@ -346,14 +384,18 @@ fn try_to_draw<'i, R: CryptoRng>(
     Ok(())
 }
 
-/// Reads the whole table for a stage.
+/// Reads the whole table for a stage. The input is made when it is first needed, and known from
+/// then on.
 fn read_table<'a, 'i>(
-    job: &Job<'a>,
+    reading: &Reading<'a>,
     known: &'i mut Option<Input<'a>>,
     stage: &Stage,
     observer: &dyn Observer,
 ) -> Result<Read<'i>, Error> {
-    let input = known_input(job, known)?;
+    let input = match known {
+        Some(input) => input,
+        none => none.insert(Input::new(reading)?),
+    };
     let progress = progress(observer);
     // Rows that are kept are read again when their noise is drawn.
     if keeps_rows(stage) {
@@ -363,36 +405,16 @@ fn read_table<'a, 'i>(
     input.sums(stage, &progress).map(Read::Sums)
 }
 
-/// The input, made when it is first needed.
-fn known_input<'a, 'i>(job: &Job<'a>, known: &'i mut Option<Input<'a>>) -> Result<&'i Input<'a>, Error> {
-    match known {
-        Some(input) => Ok(input),
-        none => Ok(none.insert(input(job)?)),
-    }
-}
-
-fn input<'a>(job: &Job<'a>) -> Result<Input<'a>, Error> {
-    Input::new(job.study, job.party, job.table, job.id_column, job.extra_columns, job.threads, &job.tmp)
-}
-
-/// Where a release goes.
-struct Target<'a> {
-    out: &'a Path,
-    existing: Existing,
-    signing_key: Option<&'a SigningKey>,
-}
-
 /// Writes the file from the stored stages and gives it its name.
 fn publish(
-    study: &Study,
-    party: &str,
-    target: &Target<'_>,
+    terms: &Terms<'_>,
     ledger: &mut Ledger,
     session: &Session,
     standing: &Standing,
+    repeated: bool,
     observer: &dyn Observer,
-) -> Result<Written, Error> {
-    let outline = Outline::new(study, party, &standing.earlier, target.signing_key)?;
+) -> Result<Published, Error> {
+    let outline = Outline::new(terms.study, terms.party, &standing.earlier, terms.signing_key)?;
     let mixed = || -> Result<StoredStage<'_>, Error> {
         let stored = ledger.stored_stage(session, standing.position(), standing.stage.coordinates())?;
         stored.ok_or_else(|| Error::LedgerDamaged {
@@ -400,13 +422,20 @@ fn publish(
             detail: "the stage just stored is not there".to_owned(),
         })
     };
-    let (pending, written) = outline.write(target.out, target.existing, mixed)?;
+    let (pending, release) = outline.write(terms.out, terms.existing, mixed)?;
     if let Some(pending) = pending {
         observer.step(Step::Written);
         pending.publish()?;
     }
     observer.step(Step::Named);
-    ledger.publish(session, &written.content_hash)?;
+    ledger.publish(session, &release.content_hash)?;
     observer.step(Step::Published);
-    Ok(written)
+    Ok(Published {
+        path: terms.out.to_owned(),
+        study_id: terms.study.id().to_owned(),
+        party: terms.party.to_owned(),
+        release,
+        repeated,
+        budget: terms.balance(ledger)?,
+    })
 }

@@ -8,32 +8,28 @@ use potluck_core::stage::Stage;
 use potluck_release::Study;
 use potluck_release::files::{Audience, Existing, PendingFile, check_writable};
 
-use crate::pass::{ExtraColumns, Input};
+use crate::pass::Input;
+use crate::reading::{Access, ExtraColumns, Reading, Resources};
 use crate::release::progress;
 use crate::stage::keeps_rows;
 use crate::{Error, Observer, Table};
 
-/// Computes the exact sums of the stage that follows on `earlier`, the noised sums of the stages before it, and writes them to a file in `state` that only its owner can
-/// read. Nothing is charged, because nothing is published: the file is as private as the table.
-#[expect(clippy::too_many_arguments, reason = "they are independent choices of the caller")]
-pub fn write_sums(
-    study: &Study,
-    party: &str,
+/// Computes the exact sums of the stage that follows on `earlier`, the noised sums of the stages
+/// before it, and writes them to a file in `state` that only its owner can read. Nothing is
+/// charged, because nothing is published: the file is as private as the table.
+pub fn write(
+    reading: &Reading<'_>,
     earlier: &[Vec<i64>],
-    table: &Table,
-    id_column: &str,
-    extra: ExtraColumns,
-    threads: NonZero<usize>,
-    tmp: &Path,
     state: &Path,
     existing: Existing,
     observer: &dyn Observer,
 ) -> Result<PathBuf, Error> {
+    let Reading { study, party, .. } = *reading;
     let stage = study.stage(party, earlier)?.ok_or(potluck_release::Error::Stages)?;
     let names = study.own_party(party)?.encoded_names();
     let path = state.join(format!("{party}.{}.sums.csv", stage.name));
     check_writable(&path, existing)?;
-    let input = Input::new(study, party, table, id_column, extra, threads, tmp)?;
+    let input = Input::new(reading)?;
     let progress = progress(observer);
     let failed = |source| potluck_release::Error::Write { path: path.clone(), source };
     let sums = if keeps_rows(&stage) { None } else { Some(input.sums(&stage, &progress)?) };
@@ -53,6 +49,26 @@ pub fn write_sums(
     let (pending, ()) = PendingFile::fill(&path, existing, Audience::Owner, write)?;
     pending.publish()?;
     Ok(path)
+}
+
+/// The same, for programs that hold every choice apart.
+#[expect(clippy::too_many_arguments, reason = "the experiments call it so")]
+pub fn write_sums(
+    study: &Study,
+    party: &str,
+    earlier: &[Vec<i64>],
+    table: &Table,
+    id_column: &str,
+    extra_columns: ExtraColumns,
+    threads: NonZero<usize>,
+    tmp: &Path,
+    state: &Path,
+    existing: Existing,
+    observer: &dyn Observer,
+) -> Result<PathBuf, Error> {
+    let resources = Resources { threads, tmp: tmp.to_owned() };
+    let access = Access { id_column: id_column.to_owned(), extra_columns, resources };
+    write(&Reading { study, party, table, access: &access }, earlier, state, existing, observer)
 }
 
 /// The lines of the file, one a sum.

@@ -16,12 +16,12 @@ use potluck_party::entropy::Unusable;
 use potluck_party::release::{publish_stored, release_with};
 use potluck_party::{Error, Observer, Refusal, Step, Table};
 use potluck_release::Study;
-use potluck_release::files::Existing;
 use proptest::prelude::*;
 use rand_chacha::ChaCha20Rng;
 use rand_core::SeedableRng;
 use support::{
-    PARTY, ROWS, Subject, audited, job, middle, neighbours, new_ledger, release, study_at, table, within,
+    PARTY, ROWS, Subject, audited, job, middle, neighbours, new_ledger, release, study_at, table, terms,
+    within,
 };
 
 /// Few rows need a large ε for the stages to resolve anything; the claim holds for any.
@@ -395,9 +395,7 @@ fn a_release_comes_out_the_same_without_its_table_once_all_of_it_is_stored() {
     let mut ledger = new_ledger(folder.path());
     let (out, again) = (folder.path().join("out.parquet"), folder.path().join("again.parquet"));
     let job = job(&study, &table, &out, 2);
-    let stored = |ledger: &mut _| {
-        publish_stored(&study, PARTY, "patients", ledger, &again, Existing::Keep, None, &()).unwrap()
-    };
+    let stored = |ledger: &mut _| publish_stored(&terms(&study, "patients", &again), ledger, &()).unwrap();
     assert!(stored(&mut ledger).is_none(), "nothing is known of it");
     let observer = StopIn { stage: 2, now: AtomicU32::new(0) };
     release_with(&job, &mut ledger, &observer, seed).err().unwrap();

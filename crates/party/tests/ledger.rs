@@ -298,7 +298,7 @@ fn refusals_are_kept_by_kind_and_nothing_else_is() {
             table: "secret.csv".to_owned(),
             column: "secret".to_owned(),
             row: 123_456,
-            problem: "secret".to_owned(),
+            problem: "secret".into(),
         };
         let refused = Error::Refused { reason, source: Box::new(value) };
         let later = Error::Interrupted { stage: 2, source: Box::new(refused) };

@@ -21,7 +21,7 @@ use potluck_release::study::IdKind;
 use potluck_release::{Release, Study};
 use rand_chacha::ChaCha20Rng;
 use rand_core::SeedableRng;
-use support::{PARTY, Subject, audited, job, ledger_with, new_ledger, study, table};
+use support::{PARTY, Subject, audited, job, ledger_with, new_ledger, study, table, terms};
 
 const ROWS: u64 = 40;
 
@@ -399,7 +399,7 @@ fn run_through(
 ) {
     let source = source(study, Dialect::Postgres);
     let staged = staged(study, &source);
-    staged.check_out(ledger, out, Existing::Keep).unwrap();
+    terms(study, "patients", out).check_out(ledger).unwrap();
     while let Some(query) = staged.next_query(ledger).unwrap() {
         let earlier = stored(study, ledger);
         let rows = results(&answer(study, Dialect::Postgres, people, &earlier, &query));
@@ -537,7 +537,7 @@ fn sums_of_one_release_are_not_noised_under_a_second_budget() {
         second.next_query(&ledger).map(drop),
         second.feed(&mut ledger, &rows, &()).map(drop),
         second.stored_stages(&ledger).map(drop),
-        second.check_out(&ledger, &out, Existing::Keep),
+        terms(&study, "clients", &out).check_out(&ledger),
         second.finish(&mut ledger, &out, Existing::Keep, None, &()).map(drop),
     ];
     for refused in refusals {

@@ -1,12 +1,13 @@
 //! From errors of the crates to exceptions of the package.
 //!
-//! Messages of the crates tell people what to do with the command; here they are put in words of this package. Only our
-//! own sentences are: what people named themselves, such as files, tables and columns, is passed on as it is.
+//! Errors of the crates hold what people can do as a value; here it is put in words of this
+//! package.
 
 use potluck_party::NoBudget;
 use potluck_party::predict::PredictError;
 use potluck_release::Fault;
 use potluck_release::guard::Panicked;
+use potluck_release::remedy::{Command, Remedy, Voice};
 use pyo3::exceptions::{PyException, PyImportError};
 use pyo3::prelude::*;
 
@@ -114,10 +115,9 @@ fn of_release(error: &potluck_release::Error) -> String {
             )
         }
         E::StudySyntax { detail } => format!(
-            "the study is not in the expected form: {}\nsee docs/FORMAT.md, or build it with Study.new(…)",
-            in_python(detail)
+            "the study is not in the expected form: {detail}\nsee docs/FORMAT.md, or build it with Study.new(…)"
         ),
-        E::Study { place, problem } => format!("study: {place}: {}", in_python(problem)),
+        E::Study { place, problem } => format!("study: {place}: {}", problem.in_words(&Package)),
         E::NotSealed => {
             "the study is not sealed; seal it with .seal(), save it, and give the sealed file to every party"
                 .to_owned()
@@ -125,8 +125,10 @@ fn of_release(error: &potluck_release::Error) -> String {
         E::BaseMissing { base } => {
             format!("this study extends {base}; pass that study, sealed, with base=Study.load(…)")
         }
-        E::Join(problem) => format!("cannot join: {}", in_python(problem)),
-        E::Key { path, detail } => format!("{} is not a usable key: {}", path.display(), in_python(detail)),
+        E::Join(problem) => format!("cannot join: {}", problem.in_words(&Package)),
+        E::Key { path, problem } => {
+            format!("{} is not a usable key: {}", path.display(), problem.in_words(&Package))
+        }
         other => other.to_string(),
     }
 }
@@ -153,12 +155,15 @@ fn of_party(error: &potluck_party::Error) -> String {
     use potluck_party::Error as E;
     match error {
         E::Release(error) => of_release(error),
-        E::Table { table, problem } => format!("{table}: {}", in_python(problem)),
-        E::Column { table, column, problem } => format!("{table}, column {column:?}: {}", in_python(problem)),
+        E::Table { table, problem } => format!("{table}: {}", problem.in_words(&Package)),
+        E::Column { table, column, problem } => {
+            format!("{table}, column {column:?}: {}", problem.in_words(&Package))
+        }
         E::Value { table, column, row, problem } => {
-            format!("{table}, column {column:?}, row {row}: {}", in_python(problem))
+            format!("{table}, column {column:?}, row {row}: {}", problem.in_words(&Package))
         }
         E::Refused { source, .. } => of_party(source),
+        E::Futile(futility) => format!("{futility} To publish all the same, pass accept_low_accuracy=True"),
         E::OtherBudget { party, table, other } => format!(
             "the columns of {party} under this study are charged to the budget of table {other:?} already, not to that of {table:?}; one study and party is one release, and a second draw would reveal more than either budget counts. Go on with budget={other:?}; nothing was read or charged"
         ),
@@ -188,35 +193,40 @@ fn of_party(error: &potluck_party::Error) -> String {
     }
 }
 
-/// Clauses of our own that name the command or its options, and what they are here. Each is long enough that nobody else
-/// writes it.
-const REMEDIES: [(&str, &str); 17] = [
-    ("name another id column with --id", "name another id column with id=…"),
-    ("name the column that holds the ids with --id", "name the column that holds the ids with id=…"),
-    ("name with --id a column of whole numbers", "name with id=… a column of whole numbers"),
-    (
-        "or pass --ignore-extra to leave such columns alone",
-        "or pass ignore_extra=True to leave such columns alone",
-    ),
-    ("or `-` to read standard input", "or a table in memory"),
-    ("then run the command again", "then make the call again"),
-    ("join what there is with --partial", "join what there is with partial=True"),
-    ("or leave --base out", "or leave base out"),
-    ("run `potluck study seal` to make one", "seal the study with .seal() to make one"),
-    ("make one with `potluck key new`", "make one with potluck.new_signing_key(path)"),
-    ("`potluck key new` writes one", "potluck.new_signing_key(path) writes one"),
-    ("use `potluck release --data`", "use potluck.release"),
-    ("remove it and run `potluck sql` again", "remove it and make the call again"),
-    ("is not the result of a query of `potluck sql`", "is not the result of the query"),
-    ("run `potluck sql` and hand in what its query gives", "make the same call again"),
-    // Which columns these are was found from the table itself.
-    ("leave out --boolean for it", "the table was changed meanwhile: make the same call again"),
-    ("leave out --date for it", "make the same call again if the table was changed meanwhile"),
-];
+/// The words of this package for what people can do.
+struct Package;
 
-/// What is wrong and what to do, in words of this package.
-fn in_python(problem: &str) -> String {
-    REMEDIES.iter().fold(problem.to_owned(), |text, (command, python)| text.replace(command, python))
+impl Voice for Package {
+    fn say(&self, remedy: &Remedy) -> String {
+        let words = match remedy {
+            Remedy::OtherIdColumn => "name another id column with id=…",
+            Remedy::IdColumn => "name the column that holds the ids with id=…",
+            Remedy::PositionColumn => "name with id=… a column of whole numbers that holds them, from 0",
+            Remedy::IgnoreExtra => "remove it, or pass ignore_extra=True to leave such columns alone",
+            Remedy::OneFile => "give one CSV, Parquet or Arrow file, or a table in memory",
+            Remedy::WaitAndRepeat => "wait until nobody writes to it, then make the call again",
+            Remedy::Export => "export the columns and use potluck.release",
+            Remedy::SparseOrExport => {
+                "agree on a study with mixing = \"sparse\", which has the same privacy and accuracy, or export the columns and use potluck.release"
+            }
+            Remedy::ExportInOrder => "export the columns in their public order and use potluck.release",
+            // Which columns these are was found from the table itself.
+            Remedy::NoBoolean => "the table was changed meanwhile: make the same call again",
+            Remedy::NoDate => {
+                "make the same call again if the table was changed meanwhile, or cast it to a date in a view"
+            }
+            Remedy::RemoveState => "remove it and make the call again",
+            Remedy::ExportResult | Remedy::ResultOfQuery => "make the same call again",
+            Remedy::NewKey => "make one with potluck.new_signing_key(path)",
+            Remedy::PublicKeyBeside => "potluck.new_signing_key(path) writes one beside the private key",
+            Remedy::JoinPartial => "add it, or join what there is with partial=True",
+            Remedy::Extend { base } => {
+                return format!("add extends = \"{base}\" to [study], or leave base out");
+            }
+            neutral @ Remedy::CheckSpelling => return Command.say(neutral),
+        };
+        words.to_owned()
+    }
 }
 
 /// What other software raised while it handed over a table. Its message may quote a value, so only its type is passed

@@ -12,6 +12,7 @@ mod hub;
 mod json;
 mod ledger;
 mod model;
+mod order;
 mod release;
 mod staged;
 mod study;

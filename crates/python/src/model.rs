@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use numpy::{PyArray1, PyArray2};
 use potluck_core::learn::{Level, Ridge, two_sided_quantile, two_sided_tail};
 use potluck_party::predict::{labels, needed_columns, predictions};
-use potluck_party::{Observer, Table};
+use potluck_party::{Observer, Resources, Table};
 use potluck_release::Error as ReleaseError;
 use potluck_release::files::{Audience, write_file};
 use potluck_release::fit::Regression;
@@ -14,7 +14,6 @@ use pyo3::prelude::*;
 
 use crate::dataset::PublicDataset;
 use crate::errors::Error;
-use crate::release::temporary_folder;
 use crate::study::existing;
 use crate::table::{self, Keeping};
 use crate::{json, work};
@@ -49,7 +48,7 @@ fn over_table<T: Send>(
     progress: Option<&Bound<'_, PyAny>>,
     read: impl FnOnce(&Table, &dyn Observer) -> Result<T, potluck_party::Error> + Send,
 ) -> Result<T, Error> {
-    let table = table::open(data, Some(keep), Keeping::Memory, &temporary_folder(tmp_dir))?;
+    let table = table::open(data, Some(keep), Keeping::Memory, &Resources::new(None, tmp_dir).tmp)?;
     let rows = work::away(py, || table.rows())?.unwrap_or(0);
     work::reporting(py, progress, rows, " rows", |report| {
         work::run(py, report, |observer| read(&table, observer))
@@ -230,8 +229,8 @@ impl Model {
 
     /// What the coefficients estimate.
     #[getter]
-    fn estimand(&self) -> &str {
-        &self.content.estimand
+    fn estimand(&self) -> String {
+        self.content.estimated()
     }
 
     /// What the releases promise, in words.

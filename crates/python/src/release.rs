@@ -1,25 +1,18 @@
 //! Releases and audits.
 
 use std::ffi::OsString;
-use std::num::NonZero;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use potluck_party::ledger::Budget;
-use potluck_party::release::{ExtraColumns, check_names, publish_stored};
-use potluck_party::{Job, Ledger, Observer, entropy};
-use potluck_release::files::{check_writable, refuse_same_file};
-use potluck_release::plan::futility;
-use potluck_release::release::Written;
-use potluck_release::signing::SigningKey;
-use potluck_release::study::IdKind;
-use potluck_release::{Release, statement};
+use potluck_party::order::{Agreed, Prepared};
+use potluck_party::{Observer, Reading, Table, entropy};
+use potluck_release::Release;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 use crate::errors::Error;
-use crate::ledger::chosen;
+use crate::order::{Asked, GivenAccess, Order};
 use crate::study::{Study, existing};
-use crate::table::{self, Given, Keeping};
+use crate::table::{Given, Keeping};
 use crate::work;
 
 /// What came of a release. It stands for its file wherever a path is asked for.
@@ -43,24 +36,17 @@ pub(crate) struct Published {
     budget_total: f64,
 }
 
-impl Published {
-    pub(crate) fn new(
-        path: &Path,
-        study: &potluck_release::Study,
-        party: &str,
-        written: &Written,
-        repeated: bool,
-        budget: Option<&Budget>,
-    ) -> Self {
+impl From<potluck_party::Published> for Published {
+    fn from(published: potluck_party::Published) -> Self {
         Self {
-            path: path.as_os_str().to_owned(),
-            content_hash: written.content_hash.clone(),
-            study_id: study.id().to_owned(),
-            party: party.to_owned(),
-            signed_by: written.signer.as_ref().map(ToString::to_string),
-            repeated,
-            budget_left: budget.map_or(0.0, |budget| budget.left().to_f64()),
-            budget_total: budget.map_or(0.0, |budget| budget.total.to_f64()),
+            path: published.path.into_os_string(),
+            content_hash: published.release.content_hash,
+            study_id: published.study_id,
+            party: published.party,
+            signed_by: published.release.signer.map(|key| key.to_string()),
+            repeated: published.repeated,
+            budget_left: published.budget.left().to_f64(),
+            budget_total: published.budget.total.to_f64(),
         }
     }
 }
@@ -113,240 +99,85 @@ impl Published {
     }
 }
 
-pub(crate) fn extra_columns(ignore: bool) -> ExtraColumns {
-    if ignore { ExtraColumns::Ignore } else { ExtraColumns::Refuse }
-}
-
-pub(crate) fn threads_to_use(threads: Option<NonZero<usize>>) -> NonZero<usize> {
-    threads.unwrap_or_else(|| std::thread::available_parallelism().unwrap_or(NonZero::<usize>::MIN))
-}
-
-pub(crate) fn temporary_folder(folder: Option<PathBuf>) -> PathBuf {
-    folder.unwrap_or_else(std::env::temp_dir)
-}
-
-/// The columns that a release reads, if others are to be left alone; otherwise all are looked at.
-pub(crate) fn needed_columns(
-    study: &potluck_release::Study,
-    party: &str,
-    id: &str,
-    ignore_extra: bool,
-) -> Result<Option<Vec<String>>, Error> {
-    let party = study.own_party(party)?;
-    if !ignore_extra {
-        return Ok(None);
-    }
-    let mut names: Vec<String> = party.columns().iter().map(|column| column.name().to_owned()).collect();
-    if study.definition().id_kind() != IdKind::Row {
-        names.push(id.to_owned());
-    }
-    Ok(Some(names))
-}
-
 /// Publishes a party's columns; see potluck.release.
 #[pyfunction]
-#[pyo3(signature = (study, party, data, *, id, ledger, budget, out, signing_key, accept_low_accuracy, ignore_extra,
-                    overwrite, spool, threads, tmp_dir, confirm, progress))]
-#[expect(clippy::too_many_arguments, reason = "they are independent choices of the caller")]
-#[expect(clippy::fn_params_excessive_bools, reason = "they are keyword arguments in Python")]
 pub(crate) fn release(
     py: Python<'_>,
     study: &Study,
     party: &str,
     data: &Bound<'_, PyAny>,
-    id: &str,
-    ledger: Option<PathBuf>,
-    budget: Option<&str>,
-    out: PathBuf,
-    signing_key: Option<PathBuf>,
-    accept_low_accuracy: bool,
-    ignore_extra: bool,
-    overwrite: bool,
-    spool: bool,
-    threads: Option<NonZero<usize>>,
-    tmp_dir: Option<PathBuf>,
-    confirm: Option<Py<PyAny>>,
+    order: Order,
+    access: GivenAccess,
     progress: Option<Py<PyAny>>,
 ) -> Result<Published, Error> {
-    let study = study.sealed_study()?;
-    let keep = needed_columns(study, party, id, ignore_extra)?;
+    let keep = access.access.needed_columns(study.sealed_study()?, party)?;
     let given = Given::new(data)?;
-    let ledger_path = chosen(ledger)?;
-    let inputs: Vec<&Path> =
-        [given.path(), Some(ledger_path.as_path()), signing_key.as_deref()].into_iter().flatten().collect();
-    refuse_same_file(&out, &inputs)?;
-    let signing_key = signing_key.as_deref().map(SigningKey::load).transpose()?;
-    let (extra, existing) = (extra_columns(ignore_extra), existing(overwrite));
-    let tmp = temporary_folder(tmp_dir);
-
-    // Everything that can be known before a row is read. The ledger, which others may need, is closed again while a person
-    // thinks and while a stream is handed over.
-    let first = work::away(py, || {
-        let mut ledger = Ledger::open(&ledger_path)?;
-        let budget = ledger.choose_table(budget)?;
-        let key = signing_key.as_ref();
-        if let Some(published) = publish_stored(study, party, &budget, &mut ledger, &out, existing, key, &())?
-        {
-            let left = ledger.budget(&budget)?;
-            return Ok(First::Repeated(Published::new(
-                &out,
-                study,
-                party,
-                &published.release,
-                published.repeated,
-                left.as_ref(),
-            )));
-        }
-        if ledger.session(&budget, study.id(), party)?.is_some() {
-            return Ok(First::Begun { budget });
-        }
-        check_writable(&out, existing)?;
-        ledger.check_budget(&budget, study.mu())?;
-        let question = question(study, party, &budget, &ledger)?;
-        Ok::<_, Error>(First::New { budget, question })
-    })?;
-    let (budget, question) = match first {
-        First::Repeated(published) => return Ok(published),
-        First::Begun { budget } => (budget, None),
-        First::New { budget, question } => {
-            refuse_futile(study, accept_low_accuracy)?;
-            (budget, Some(question))
-        }
-    };
-    let check = |table: &str, names: &[String]| check_names(study, party, table, id, extra, names);
-    let raw = match given {
-        Given::File(_) => {
-            let table = given.open(py, keep.as_deref(), Keeping::Memory, &tmp)?;
-            if let Some(question) = question {
-                check(table.name(), &table.column_names()?)?;
-                agree(py, question, confirm.as_ref())?;
-            }
-            table
-        }
-        Given::Object(..) => {
-            if let Some(question) = question {
-                if let Some((table, names)) = given.names(keep.as_deref()) {
-                    check(table, &names)?;
-                }
-                agree(py, question, confirm.as_ref())?;
-            }
-            given.open(py, keep.as_deref(), Keeping::spooled(spool, &tmp), &tmp)?
-        }
-    };
-    let job = Job {
-        study,
-        party,
-        table: &raw,
-        id_column: id,
-        extra_columns: extra,
-        budget: &budget,
-        out: &out,
-        existing,
-        signing_key: signing_key.as_ref(),
-        threads: threads_to_use(threads),
-        tmp,
-    };
-    let mut ledger = work::away(py, || Ledger::open(&ledger_path))?;
+    let (prepared, asked) = order.prepare(py, study, party, given.path())?;
+    if let Prepared::Repeated(agreed) = prepared {
+        return Ok(work::away(py, || agreed.write(&()))?.into());
+    }
+    let (agreed, table) = open(py, given, prepared, &asked, keep.as_deref(), &access)?;
     let published = work::run(py, progress.as_ref(), |observer: &dyn Observer| {
-        potluck_party::release(&job, &mut ledger, observer)
+        agreed.release(&table, &access.access, observer)
     })?;
-    let left = ledger.budget(&budget)?;
-    Ok(Published::new(&out, study, party, &published.release, published.repeated, left.as_ref()))
+    Ok(published.into())
 }
 
-/// How a release stands in the ledger before its table is read.
-enum First {
-    /// All its stages are stored: it was written again.
-    Repeated(Published),
-    /// It was charged before, and some stages are missing.
-    Begun { budget: String },
-    /// It would be charged now.
-    New { budget: String, question: String },
-}
-
-/// Refuses a release that would be of no use, unless it is wanted all the same.
-pub(crate) fn refuse_futile(study: &potluck_release::Study, accept_low_accuracy: bool) -> Result<(), Error> {
-    match futility(study).filter(|_| !accept_low_accuracy) {
-        Some(futility) => {
-            Err(Error::Usage(format!("{futility} To publish all the same, pass accept_low_accuracy=True")))
+/// Opens the table, and asks if the release is new: before a stream is handed over, which can be
+/// read only once.
+fn open(
+    py: Python<'_>,
+    given: Given<'_, '_>,
+    prepared: Prepared,
+    asked: &Asked,
+    keep: Option<&[String]>,
+    given_access: &GivenAccess,
+) -> Result<(Agreed, Table), Error> {
+    let access = &given_access.access;
+    let tmp = &access.resources.tmp;
+    if matches!(given, Given::File(_)) {
+        let table = given.open(py, keep, Keeping::Memory, tmp)?;
+        if let Prepared::New(question) = &prepared {
+            question.check_names(access, table.name(), &table.column_names()?)?;
         }
-        None => Ok(()),
+        return Ok((prepared.confirm(|question| asked.agree(py, question))?, table));
     }
-}
-
-/// What a new release promises and costs, and whether that is meant.
-pub(crate) fn question(
-    study: &potluck_release::Study,
-    party: &str,
-    budget: &str,
-    ledger: &Ledger,
-) -> Result<String, Error> {
-    let charge = study.mu().squared().to_f64();
-    let share = ledger.budget(budget)?.map_or(0.0, |budget| charge / budget.total.to_f64());
-    let mut question = statement::of_release(study, party)?.join("\n");
-    if let Some(warning) = statement::refusals(study, party)? {
-        question.push_str(&format!("\nCareful: {warning}"));
+    if let Prepared::New(question) = &prepared
+        && let Some((table, names)) = given.names(keep)
+    {
+        question.check_names(access, table, &names)?;
     }
-    question.push_str(&format!(
-        "\nPublish the columns of {party} and charge {:.1}% of the budget of table {budget:?}?",
-        100.0 * share
-    ));
-    Ok(question)
-}
-
-/// Asks, if anyone is to be asked. No ledger should be open: a person may take long.
-pub(crate) fn agree(py: Python<'_>, question: String, confirm: Option<&Py<PyAny>>) -> Result<(), Error> {
-    let Some(confirm) = confirm else { return Ok(()) };
-    if confirm.call1(py, (question,))?.is_truthy(py)? {
-        return Ok(());
-    }
-    Err(Error::Usage("not agreed; no row was read, and nothing was charged or written".to_owned()))
+    let agreed = prepared.confirm(|question| asked.agree(py, question))?;
+    Ok((agreed, given.open(py, keep, given_access.keeping(), tmp)?))
 }
 
 /// Computes the exact sums of one stage, for an audit inside the party; see potluck.sums.
 #[pyfunction]
-#[pyo3(signature = (study, party, data, *, state, id, release, stage, ignore_extra, overwrite, spool, threads,
-                    tmp_dir, progress))]
-#[expect(clippy::too_many_arguments, reason = "they are independent choices of the caller")]
+#[pyo3(signature = (study, party, data, access, *, state, release, stage, overwrite, progress))]
+#[expect(clippy::too_many_arguments, reason = "they are what potluck.sums is given, in Python's words")]
 pub(crate) fn sums(
     py: Python<'_>,
     study: &Study,
     party: &str,
     data: &Bound<'_, PyAny>,
+    access: GivenAccess,
     state: PathBuf,
-    id: &str,
     release: Option<PathBuf>,
     stage: Option<usize>,
-    ignore_extra: bool,
     overwrite: bool,
-    spool: bool,
-    threads: Option<NonZero<usize>>,
-    tmp_dir: Option<PathBuf>,
     progress: Option<Py<PyAny>>,
 ) -> Result<OsString, Error> {
     let study = study.sealed_study()?;
-    let keep = needed_columns(study, party, id, ignore_extra)?;
-    let tmp = temporary_folder(tmp_dir);
+    let keep = access.access.needed_columns(study, party)?;
     let earlier = match &release {
         Some(path) => work::away(py, || Release::read(path))?.sums_before(study, party, stage)?,
         None => Vec::new(),
     };
-    let table = table::open(data, keep.as_deref(), Keeping::spooled(spool, &tmp), &tmp)?;
+    let table = access.open(data, keep.as_deref())?;
+    let reading = Reading { study, party, table: &table, access: &access.access };
     let path = work::run(py, progress.as_ref(), |observer| {
         observer.stage("", 0);
-        potluck_party::sums::write_sums(
-            study,
-            party,
-            &earlier,
-            &table,
-            id,
-            extra_columns(ignore_extra),
-            threads_to_use(threads),
-            &tmp,
-            &state,
-            existing(overwrite),
-            observer,
-        )
+        potluck_party::sums::write(&reading, &earlier, &state, existing(overwrite), observer)
     })?;
     Ok(path.into_os_string())
 }

@@ -4,7 +4,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::num::NonZero;
 use std::path::PathBuf;
 
-use potluck_party::entropy;
+use potluck_party::{Reading, entropy};
 use potluck_release::files::{Audience, Existing, write_file};
 use potluck_release::study::{self, Definition, Domain};
 use potluck_release::{Draft, Error as ReleaseError, Extension, Plan};
@@ -13,8 +13,7 @@ use pyo3::types::{PyDict, PyMapping, PyTuple};
 use serde_json::{Value, json};
 
 use crate::errors::Error;
-use crate::release::{extra_columns, needed_columns, temporary_folder, threads_to_use};
-use crate::table::{self, Keeping};
+use crate::order::GivenAccess;
 use crate::{json, work};
 
 /// A column of numbers with public bounds; values outside are clamped.
@@ -401,22 +400,14 @@ impl Study {
         progress: Option<&Bound<'_, PyAny>>,
     ) -> Result<(), Error> {
         let (study, _) = self.numbers()?;
-        let tmp = temporary_folder(tmp_dir);
-        let keep = needed_columns(&study, party, id, ignore_extra)?;
-        let table = table::open(data, keep.as_deref(), Keeping::spooled(spool, &tmp), &tmp)?;
+        let access = GivenAccess::new(id.to_owned(), ignore_extra, spool, threads, tmp_dir);
+        let keep = access.access.needed_columns(&study, party)?;
+        let table = access.open(data, keep.as_deref())?;
+        let reading = Reading { study: &study, party, table: &table, access: &access.access };
         work::reporting(py, progress, study.definition().rows(), " rows", |report| {
             work::run(py, report, |observer| {
                 observer.stage("", 0);
-                potluck_party::release::validate(
-                    &study,
-                    party,
-                    &table,
-                    id,
-                    extra_columns(ignore_extra),
-                    threads_to_use(threads),
-                    &tmp,
-                    observer,
-                )
+                reading.validate(observer)
             })
         })
     }

@@ -99,6 +99,7 @@ def test_unknown_levels_are_refused_only_where_the_study_says_so(ledger, folder)
             release(strict, unknown, ledger, confirm=lambda question: not asked.append(question))
         assert "sometimes" not in str(raised.value) and "--" not in str(raised.value)
         assert "Careful: this study makes north refuse its table" in asked[-1]
+        assert ("The table was refused 1 time under this study" in asked[-1]) == (refusals == 2)
         assert_untouched(ledger, folder)
         assert [(r["reason"], r["study_id"]) for r in ledger.show()["refusals"]] == [("value", strict.id)] * refusals
     assert "north refuse its table" in strict.plan()["warnings"][0]

@@ -9,6 +9,7 @@ use serde_json::Value;
 use crate::columns::{Columns, content_hash};
 use crate::files::{Audience, Existing, PendingFile};
 use crate::release::{Release, ReleaseRecord, manifest, split_manifest};
+use crate::remedy::{Problem, Remedy};
 use crate::signing::PublicKey;
 use crate::study::Study;
 use crate::{Error, SOFTWARE};
@@ -61,21 +62,19 @@ impl PublicDataset {
                 (Some(release), None) => chosen.push(release),
                 (None, _) => absent.push(party.name()),
                 (Some(_), Some(_)) => {
-                    return Err(Error::Join(format!(
+                    return Err(Error::Join(Problem::from(format!(
                         "there are two releases of {:?}; a party releases once: keep the one it published",
                         party.name()
-                    )));
+                    ))));
                 }
             }
         }
         if chosen.is_empty() {
-            return Err(Error::Join("there is no release; name at least one release file".to_owned()));
+            return Err(Error::Join("there is no release; name at least one release file".into()));
         }
         if completeness == Completeness::All && !absent.is_empty() {
-            return Err(Error::Join(format!(
-                "the release of {} is missing; add it, or join what there is with --partial",
-                absent.join(" and of ")
-            )));
+            let missing = format!("the release of {} is missing", absent.join(" and of "));
+            return Err(Error::Join(Problem::with(missing, Remedy::JoinPartial)));
         }
         let mut columns = Columns::new(Vec::new(), Vec::new());
         for release in &chosen {
@@ -174,8 +173,8 @@ fn check_belongs(study: &Study, release: &Release) -> Result<(), Error> {
     } else {
         "releases of different studies do not mix the same way"
     };
-    Err(Error::Join(format!(
+    Err(Error::Join(Problem::from(format!(
         "the release of {party:?} belongs to another study ({}); {remedy}",
         other.definition().name(),
-    )))
+    ))))
 }

@@ -8,6 +8,9 @@ use potluck_core::encoding::EncodingError;
 use potluck_core::learn::LearnError;
 use thiserror::Error;
 
+use crate::place::Place;
+use crate::remedy::Problem;
+
 /// Whose fault an error is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
@@ -81,9 +84,9 @@ pub enum Error {
     #[error("study: {place}: {problem}")]
     Study {
         /// Which part of the study.
-        place: String,
+        place: Place,
         /// What is wrong and what to do.
-        problem: String,
+        problem: Problem,
     },
     /// The study has no seal.
     #[error("the study is not sealed; run `potluck study seal` and give the sealed file to every party")]
@@ -171,17 +174,17 @@ pub enum Error {
     },
     /// Releases that do not belong together.
     #[error("cannot join: {0}")]
-    Join(String),
+    Join(Problem),
     /// A stage that cannot be audited.
     #[error("cannot audit: {0}")]
     Audit(String),
     /// A key file that cannot be used.
-    #[error("{path} is not a usable key: {detail}")]
+    #[error("{path} is not a usable key: {problem}")]
     Key {
         /// The file.
         path: PathBuf,
         /// What is wrong.
-        detail: String,
+        problem: Problem,
     },
     /// A budget that cannot be had.
     #[error("privacy: {0}")]
@@ -212,12 +215,12 @@ impl Error {
         Self::Write { path: path.to_owned(), source }
     }
 
-    pub(crate) fn study(place: impl Into<String>, problem: impl Into<String>) -> Self {
+    pub(crate) fn study(place: impl Into<Place>, problem: impl Into<Problem>) -> Self {
         Self::Study { place: place.into(), problem: problem.into() }
     }
 
-    pub(crate) fn encoding(place: impl Into<String>) -> impl FnOnce(EncodingError) -> Self {
-        |error| Self::Study { place: place.into(), problem: error.to_string() }
+    pub(crate) fn encoding(place: impl Into<Place>) -> impl FnOnce(EncodingError) -> Self {
+        |error| Self::study(place, error.to_string())
     }
 
     pub(crate) fn tampered(path: &Path, what: impl Into<String>) -> Self {

@@ -5,6 +5,8 @@
 //! registers, and events come in an order that is possible. What a hub can still do is to withhold the end of a log; whoever
 //! kept the hash of an earlier end can tell whether a log goes on from it ([`EventLog::contains`]).
 
+mod error;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
@@ -12,6 +14,8 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
+
+pub use error::LogError;
 
 use crate::signing::{PublicKey, Signature, SigningKey};
 use crate::study::{Party, Study};
@@ -205,8 +209,8 @@ impl EventLog {
             let event: Event = serde_json::from_value(value)
                 .map_err(|_| broken("it is no event that this potluck knows"))?;
             match &mut log {
-                None => log = Some(Self::begin(event).map_err(|what| broken(&what))?),
-                Some(log) => log.append(event).map_err(|what| broken(&what))?,
+                None => log = Some(Self::begin(event).map_err(|error| broken(&error.to_string()))?),
+                Some(log) => log.append(event).map_err(|error| broken(&error.to_string()))?,
             }
         }
         log.ok_or_else(|| Error::NotOurs {
@@ -216,11 +220,11 @@ impl EventLog {
         })
     }
 
-    fn begin(event: Event) -> Result<Self, String> {
+    fn begin(event: Event) -> Result<Self, LogError> {
         let Change::Created { study, early } = &event.change else {
-            return Err("a log begins with the creation of the study".to_owned());
+            return Err(LogError::NoCreation);
         };
-        let study = Study::from_json(study).map_err(|error| error.to_string())?;
+        let study = Study::from_json(study).map_err(|error| LogError::Study(Box::new(error)))?;
         check_place(None, &event)?;
         Ok(Self {
             study,
@@ -233,14 +237,14 @@ impl EventLog {
     }
 
     /// Appends an event if it may follow; otherwise says why not, and the log stays as it is.
-    pub fn append(&mut self, event: Event) -> Result<(), String> {
+    pub fn append(&mut self, event: Event) -> Result<(), LogError> {
         check_place(self.events.last(), &event)?;
         match &event.change {
-            Change::Created { .. } => return Err("the study was created before".to_owned()),
+            Change::Created { .. } => return Err(LogError::CreatedBefore),
             Change::Invited { party } => {
                 self.check_member(party)?;
                 if self.releases.contains_key(party) {
-                    return Err(format!("{party} was invited after it had released"));
+                    return Err(LogError::InvitedAfterRelease(party.clone()));
                 }
             }
             Change::Accepted { acceptance } => {
@@ -250,10 +254,10 @@ impl EventLog {
             Change::Released { party, sha256, size, content_hash } => {
                 self.check_member(party)?;
                 if !self.keys.contains_key(party) {
-                    return Err(format!("{party} released without having accepted"));
+                    return Err(LogError::NotAccepted(party.clone()));
                 }
                 if self.releases.contains_key(party) {
-                    return Err(format!("{party} released twice"));
+                    return Err(LogError::ReleasedTwice(party.clone()));
                 }
                 let file = logged(std::slice::from_ref(party), sha256, *size, content_hash)?;
                 self.releases.insert(party.clone(), file);
@@ -273,43 +277,43 @@ impl EventLog {
         self.study.own_parties().iter().map(Party::name)
     }
 
-    fn check_member(&self, party: &str) -> Result<(), String> {
+    fn check_member(&self, party: &str) -> Result<(), LogError> {
         if self.members().any(|member| member == party) {
             Ok(())
         } else {
-            Err(format!("the study has no party {party:?}"))
+            Err(LogError::NoParty(party.to_owned()))
         }
     }
 
     /// The key that an acceptance registers, if it may.
-    fn check_acceptance(&self, acceptance: &Acceptance) -> Result<PublicKey, String> {
+    fn check_acceptance(&self, acceptance: &Acceptance) -> Result<PublicKey, LogError> {
         let Acceptance { study_id, party, .. } = acceptance;
         self.check_member(party)?;
         if study_id != self.study.id() {
-            return Err("another study was accepted".to_owned());
+            return Err(LogError::OtherAccepted);
         }
         if self.keys.contains_key(party) {
-            return Err(format!("{party} accepted twice"));
+            return Err(LogError::AcceptedTwice(party.clone()));
         }
-        acceptance.verify().ok_or_else(|| "the signature of an acceptance is not valid".to_owned())
+        acceptance.verify().ok_or(LogError::Signature)
     }
 
     /// A public dataset holds releases that are there, in the study's order; all of them unless it may appear early.
-    fn check_published(&self, parties: &[String]) -> Result<(), String> {
+    fn check_published(&self, parties: &[String]) -> Result<(), LogError> {
         let mut known = self.study.definition().parties().iter().map(Party::name);
         for party in parties {
             if !known.any(|known| known == party) {
-                return Err(format!("{party:?} is no party of the study, or not in its place"));
+                return Err(LogError::Misplaced(party.clone()));
             }
             if self.members().any(|member| member == party) && !self.releases.contains_key(party) {
-                return Err(format!("a public dataset holds a release of {party}, which had not released"));
+                return Err(LogError::NotReleased(party.clone()));
             }
         }
         if parties.is_empty() {
-            return Err("a public dataset holds no release".to_owned());
+            return Err(LogError::NoReleases);
         }
         if !self.early && self.study.definition().parties().len() != parties.len() {
-            return Err("a public dataset appeared before every party had released".to_owned());
+            return Err(LogError::TooEarly);
         }
         Ok(())
     }
@@ -355,14 +359,13 @@ impl EventLog {
     }
 
     /// Whether a release, whose file has this SHA-256, is the one that its party published; otherwise says why not.
-    pub fn check_release(&self, release: &Release, sha256: &str) -> Result<(), String> {
+    pub fn check_release(&self, release: &Release, sha256: &str) -> Result<(), LogError> {
         let party = release.party();
         self.check_study(release.study())?;
         self.check_signer(party, release.signer())?;
-        let published =
-            self.releases.get(party).ok_or_else(|| format!("the log holds no release of {party}"))?;
+        let published = self.releases.get(party).ok_or_else(|| LogError::UnknownRelease(party.to_owned()))?;
         if published.content_hash != release.content_hash() {
-            return Err(format!("{party} published another release"));
+            return Err(LogError::OtherRelease(party.to_owned()));
         }
         check_bytes(published, sha256)
     }
@@ -376,63 +379,47 @@ impl EventLog {
         dataset: &PublicDataset,
         sha256: &str,
         bases: impl IntoIterator<Item = &'a Self>,
-    ) -> Result<bool, String> {
+    ) -> Result<bool, LogError> {
         let study = dataset.study();
         self.check_study(study)?;
         let logs: Vec<&Self> = std::iter::once(self).chain(bases).collect();
         for ((party, signer), (_, content_hash)) in dataset.parties().zip(dataset.release_hashes()) {
-            let under = study.study_of(party).map_err(|error| error.to_string())?;
-            let log = logs.iter().find(|log| log.study.id() == under.id()).ok_or_else(|| {
-                format!("{party} released under study {}, whose event log is missing", under.id())
-            })?;
+            let under = study.study_of(party).map_err(|error| LogError::Study(Box::new(error)))?;
+            let missing =
+                || LogError::MissingLog { party: party.to_owned(), study_id: under.id().to_owned() };
+            let log = logs.iter().find(|log| log.study.id() == under.id()).ok_or_else(missing)?;
             log.check_signer(party, signer)?;
             if log.releases.get(party).is_none_or(|published| published.content_hash != content_hash) {
-                return Err(format!("the release of {party} in it is not the one that {party} published"));
+                return Err(LogError::OtherReleaseInDataset(party.to_owned()));
             }
         }
         let published =
             self.datasets.iter().rev().position(|file| file.content_hash == dataset.content_hash());
-        let age = published.ok_or("the log holds no such public dataset")?;
+        let age = published.ok_or(LogError::UnknownDataset)?;
         let published = &self.datasets[self.datasets.len() - 1 - age];
         if !dataset.parties().map(|(party, _)| party).eq(&published.parties) {
-            return Err(format!(
-                "by the log, it holds the releases of {}, which it does not",
-                published.parties.join(", ")
-            ));
+            return Err(LogError::OtherParties(published.parties.clone()));
         }
         check_bytes(published, sha256)?;
         Ok(age == 0)
     }
 
     /// Whether it is the study of this log; otherwise says so.
-    pub fn check_study(&self, study: &Study) -> Result<(), String> {
-        if study.id() == self.study.id() {
-            Ok(())
-        } else {
-            Err("the event log is of another study".to_owned())
-        }
+    pub fn check_study(&self, study: &Study) -> Result<(), LogError> {
+        if study.id() == self.study.id() { Ok(()) } else { Err(LogError::OtherStudy) }
     }
 
-    fn check_signer(&self, party: &str, signer: Option<&PublicKey>) -> Result<(), String> {
-        let registered =
-            self.keys.get(party).ok_or_else(|| format!("{party} has registered no key in the event log"))?;
-        if signer == Some(registered) {
-            Ok(())
-        } else {
-            Err(format!("the release of {party} is not signed with the key that {party} registered"))
-        }
+    fn check_signer(&self, party: &str, signer: Option<&PublicKey>) -> Result<(), LogError> {
+        let registered = self.keys.get(party).ok_or_else(|| LogError::NoKey(party.to_owned()))?;
+        if signer == Some(registered) { Ok(()) } else { Err(LogError::OtherSigner(party.to_owned())) }
     }
 }
 
-fn check_bytes(published: &LoggedFile, sha256: &str) -> Result<(), String> {
-    if published.sha256 == sha256 {
-        Ok(())
-    } else {
-        Err("its content was published, but its bytes are not those of the published file".to_owned())
-    }
+fn check_bytes(published: &LoggedFile, sha256: &str) -> Result<(), LogError> {
+    if published.sha256 == sha256 { Ok(()) } else { Err(LogError::OtherBytes) }
 }
 
-fn logged(parties: &[String], sha256: &str, size: u64, content_hash: &str) -> Result<LoggedFile, String> {
+fn logged(parties: &[String], sha256: &str, size: u64, content_hash: &str) -> Result<LoggedFile, LogError> {
     check_hash(sha256)?;
     check_hash(content_hash)?;
     Ok(LoggedFile {
@@ -443,9 +430,9 @@ fn logged(parties: &[String], sha256: &str, size: u64, content_hash: &str) -> Re
     })
 }
 
-fn check_hash(text: &str) -> Result<(), String> {
+fn check_hash(text: &str) -> Result<(), LogError> {
     let digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
-    if text.len() == 64 && text.bytes().all(digit) { Ok(()) } else { Err("it holds no hash".to_owned()) }
+    if text.len() == 64 && text.bytes().all(digit) { Ok(()) } else { Err(LogError::NoHash) }
 }
 
 /// Whether a text has the form `2026-01-31T23:59:59Z`, with or without fractions of a second.
@@ -464,21 +451,21 @@ fn is_utc_time(text: &str) -> bool {
 }
 
 /// Checks the links of the chain.
-fn check_place(previous: Option<&Event>, event: &Event) -> Result<(), String> {
+fn check_place(previous: Option<&Event>, event: &Event) -> Result<(), LogError> {
     if event.potluck != "event" || event.format != FORMAT {
-        return Err("it is not an event of this format".to_owned());
+        return Err(LogError::Format);
     }
     if !is_utc_time(&event.time) {
-        return Err("its time is not in RFC 3339 form, in UTC".to_owned());
+        return Err(LogError::Time);
     }
     if event.sequence != previous.map_or(0, |previous| previous.sequence) + 1 {
-        return Err("events are missing or out of order".to_owned());
+        return Err(LogError::Order);
     }
     if event.previous != previous.map_or(NO_PREDECESSOR, |previous| &previous.hash) {
-        return Err("it does not follow from the event before it".to_owned());
+        return Err(LogError::Link);
     }
     if event.computed_hash() != event.hash {
-        return Err("it does not match its hash".to_owned());
+        return Err(LogError::Hash);
     }
     Ok(())
 }
@@ -863,25 +850,47 @@ mod tests {
         changes.extend([out(&south), public('5', &dataset)]);
         let whole = log(&changes).unwrap();
 
-        assert_eq!(whole.check_release(&north, &hash('1')), Ok(()));
-        assert!(whole.check_release(&north, &hash('2')).unwrap_err().contains("bytes"));
-        assert!(partial.check_release(&south, &hash('1')).unwrap_err().contains("no release of south"));
+        whole.check_release(&north, &hash('1')).unwrap();
+        assert!(whole.check_release(&north, &hash('2')).unwrap_err().to_string().contains("bytes"));
+        assert!(
+            partial
+                .check_release(&south, &hash('1'))
+                .unwrap_err()
+                .to_string()
+                .contains("no release of south")
+        );
         let again = release("north", 1, 8);
-        assert!(whole.check_release(&again, &hash('1')).unwrap_err().contains("another release"));
+        assert!(whole.check_release(&again, &hash('1')).unwrap_err().to_string().contains("another release"));
         let stranger = release("north", 3, 5);
-        assert!(whole.check_release(&stranger, &hash('1')).unwrap_err().contains("not signed with"));
+        assert!(
+            whole.check_release(&stranger, &hash('1')).unwrap_err().to_string().contains("not signed with")
+        );
         let unsigned = Release::new(&study(1), "north", &sums(5), None).unwrap();
-        assert!(whole.check_release(&unsigned, &hash('1')).unwrap_err().contains("not signed with"));
+        assert!(
+            whole.check_release(&unsigned, &hash('1')).unwrap_err().to_string().contains("not signed with")
+        );
         let elsewhere = Release::new(&study(2), "north", &sums(5), Some(&key(1))).unwrap();
-        assert!(whole.check_release(&elsewhere, &hash('1')).unwrap_err().contains("another study"));
+        assert!(
+            whole.check_release(&elsewhere, &hash('1')).unwrap_err().to_string().contains("another study")
+        );
 
-        assert_eq!(whole.check_dataset(&dataset, &hash('5'), []), Ok(true));
-        assert!(whole.check_dataset(&dataset, &hash('1'), []).unwrap_err().contains("bytes"));
-        assert!(partial.check_dataset(&dataset, &hash('5'), []).unwrap_err().contains("release of south"));
+        assert!(whole.check_dataset(&dataset, &hash('5'), []).unwrap());
+        assert!(whole.check_dataset(&dataset, &hash('1'), []).unwrap_err().to_string().contains("bytes"));
+        assert!(
+            partial
+                .check_dataset(&dataset, &hash('5'), [])
+                .unwrap_err()
+                .to_string()
+                .contains("release of south")
+        );
         let other = join(&[again, south.clone()]);
-        assert!(whole.check_dataset(&other, &hash('5'), []).unwrap_err().contains("release of north"));
+        assert!(
+            whole.check_dataset(&other, &hash('5'), []).unwrap_err().to_string().contains("release of north")
+        );
         let forged = join(&[stranger, south]);
-        assert!(whole.check_dataset(&forged, &hash('5'), []).unwrap_err().contains("not signed with"));
+        assert!(
+            whole.check_dataset(&forged, &hash('5'), []).unwrap_err().to_string().contains("not signed with")
+        );
         let mut others = changes.clone();
         others[5] = public('5', &join(&[release("north", 1, 5), release("south", 2, 6)]));
         if let Change::Published { parties, .. } = &mut others[5] {
@@ -889,13 +898,20 @@ mod tests {
         }
         others[0] = created(true);
         let others = log(&others).unwrap();
-        assert!(others.check_dataset(&dataset, &hash('5'), []).unwrap_err().contains("of north, which"));
+        assert!(
+            others
+                .check_dataset(&dataset, &hash('5'), [])
+                .unwrap_err()
+                .to_string()
+                .contains("of north, which")
+        );
         let unpublished = log(&changes[..5]).unwrap();
-        assert!(unpublished.check_dataset(&dataset, &hash('5'), []).unwrap_err().contains("no such"));
+        assert!(
+            unpublished.check_dataset(&dataset, &hash('5'), []).unwrap_err().to_string().contains("no such")
+        );
         changes.push(published(&["north", "south"]));
-        assert_eq!(
-            log(&changes).unwrap().check_dataset(&dataset, &hash('5'), []),
-            Ok(false),
+        assert!(
+            !log(&changes).unwrap().check_dataset(&dataset, &hash('5'), []).unwrap(),
             "there is a later one"
         );
     }
@@ -946,13 +962,16 @@ mod tests {
         };
         let north = release("north", 1, 5);
         let bases = [base_log];
-        assert_eq!(check(&north, &bases), Ok(true));
-        assert!(check(&release("north", 9, 5), &bases).unwrap_err().contains("not signed with"));
-        assert!(check(&release("north", 1, 8), &bases).unwrap_err().contains("release of north"));
+        assert!(check(&north, &bases).unwrap());
+        assert!(check(&release("north", 9, 5), &bases).unwrap_err().to_string().contains("not signed with"));
+        assert!(check(&release("north", 1, 8), &bases).unwrap_err().to_string().contains("release of north"));
         let missing = check(&north, &[]).unwrap_err();
-        assert!(missing.contains(base.id()) && missing.contains("missing"), "{missing}");
+        assert!(
+            matches!(&missing, LogError::MissingLog { study_id, .. } if study_id == base.id()),
+            "{missing}"
+        );
         let early = log(&[created(true), accepted("north", 1)]).unwrap();
-        assert!(check(&north, &[early]).unwrap_err().contains("release of north"));
+        assert!(check(&north, &[early]).unwrap_err().to_string().contains("release of north"));
     }
 
     #[test]

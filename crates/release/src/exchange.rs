@@ -199,13 +199,68 @@ pub struct EventPage {
     pub next: Option<u64>,
 }
 
+/// What kind of problem a request met. The names stay as they are; docs/HUB.md says what each one
+/// means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub enum ProblemType {
+    /// The request is not put together as it should be.
+    #[serde(rename = "urn:potluck:problem:malformed")]
+    Malformed,
+    /// A token is missing, or nobody here has it.
+    #[serde(rename = "urn:potluck:problem:unauthorized")]
+    Unauthorized,
+    /// The token is somebody else's, or the request comes from another site.
+    #[serde(rename = "urn:potluck:problem:forbidden")]
+    Forbidden,
+    /// There is no such thing, or not yet.
+    #[serde(rename = "urn:potluck:problem:not-found")]
+    NotFound,
+    /// The address does not take this method.
+    #[serde(rename = "urn:potluck:problem:method-not-allowed")]
+    MethodNotAllowed,
+    /// It does not fit the state of the study.
+    #[serde(rename = "urn:potluck:problem:conflict")]
+    Conflict,
+    /// An upload does not begin where the last one ended; `received` says where that is.
+    #[serde(rename = "urn:potluck:problem:upload-offset")]
+    UploadOffset,
+    /// The request did not arrive in time.
+    #[serde(rename = "urn:potluck:problem:too-slow")]
+    TooSlow,
+    /// More than there can be.
+    #[serde(rename = "urn:potluck:problem:too-large")]
+    TooLarge,
+    /// Another media type than the address takes.
+    #[serde(rename = "urn:potluck:problem:media-type")]
+    MediaType,
+    /// A range that the file does not have.
+    #[serde(rename = "urn:potluck:problem:range")]
+    Range,
+    /// What was sent is understood and refused.
+    #[serde(rename = "urn:potluck:problem:unacceptable")]
+    Unacceptable,
+    /// Too many requests from one address.
+    #[serde(rename = "urn:potluck:problem:too-many-requests")]
+    TooManyRequests,
+    /// The hub has too much to do; it will pass.
+    #[serde(rename = "urn:potluck:problem:busy")]
+    Busy,
+    /// The hub failed.
+    #[serde(rename = "urn:potluck:problem:failed")]
+    Failed,
+    /// No more than the status says.
+    #[serde(rename = "about:blank", other)]
+    Other,
+}
+
 /// Why a request was refused (RFC 9457, `application/problem+json`).
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Problem {
-    /// What kind of problem, as a relative address in docs/HUB.md.
+    /// What kind of problem.
     #[serde(rename = "type")]
-    pub kind: String,
+    pub kind: ProblemType,
     /// The kind in words.
     pub title: String,
     /// The HTTP status.

@@ -3,13 +3,15 @@
 use potluck_core::calibrated::{Centre, Clipping, Frame, LocalMoments};
 use potluck_core::encoding::Encoder;
 use potluck_core::learn::{
-    Affine, Coefficients, Concern, Evidence, Fit, Interval, Level, Released, Ridge, ShareConcerns, Stability,
-    VarianceParts, debiased, explained_share, ols, posterior,
+    self, Affine, Coefficients, Concern, Evidence, Fit, Interval, Level, Released, Ridge, ShareConcerns,
+    Stability, VarianceParts, debiased, explained_share, ols, posterior,
 };
 
 use crate::dataset::PublicDataset;
 use crate::findings::{Finding, FindingKind};
-use crate::model::{Coefficient, Diagnostics, Eigenvalues, Estimate, Learner, Model, Parts, RSquared, Term};
+use crate::model::{
+    Coefficient, Diagnostics, Eigenvalues, Estimand, Estimate, Learner, Model, Parts, RSquared, Term,
+};
 use crate::statement;
 use crate::study::{Column, Domain, Party, Study};
 use crate::{Error, FORMAT, SOFTWARE};
@@ -288,19 +290,9 @@ fn estimates(coefficients: &Coefficients, level: Level) -> Vec<Estimate> {
         .collect()
 }
 
-/// What the coefficients estimate, with a word on the ridge where it matters: no interval accounts for it.
-fn estimand(fit: &Fit) -> String {
-    let shrinkage = fit.ridge.get() / fit.spectrum.smallest_absolute();
-    if shrinkage > 0.01 {
-        format!(
-            "{}, shrunk by a ridge of {} (by up to {:.0}%), which the intervals do not show",
-            fit.estimand,
-            fit.ridge.get(),
-            100.0 * shrinkage.min(1.0)
-        )
-    } else {
-        fit.estimand.to_string()
-    }
+/// What least squares estimate.
+fn estimand(fit: &Fit) -> Estimand {
+    if fit.estimand == learn::Estimand::Study { Estimand::StudyRows } else { Estimand::Attenuated }
 }
 
 /// Everything about a public dataset that learners need.
@@ -434,7 +426,7 @@ struct Found {
     intervals: Option<Vec<Interval>>,
     findings: Vec<Vec<Finding>>,
     noise_share: Vec<f64>,
-    estimand: String,
+    estimand: Estimand,
     diagnostics: Diagnostics,
 }
 
@@ -487,8 +479,7 @@ impl Found {
             material.noise[j].powi(2) * material.columns[j].len() as f64 / squares
         });
         Ok(Self {
-            estimand: "coefficients of the study itself, that is of the regression of all its subjects, missing values counting as the middle of their column"
-                .to_owned(),
+            estimand: Estimand::Study,
             diagnostics: Diagnostics {
                 degrees: fit.estimate.degrees() as u64,
                 r_squared: Some(RSquared {

@@ -1,14 +1,19 @@
 //! A fitted regression as a file: coefficients in original units, their uncertainty, and what was used.
 
+use std::fmt;
 use std::fs;
 use std::path::Path;
 
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::Error;
 use crate::files::{Audience, Existing, write_file};
 use crate::findings::Finding;
 use crate::study::Unknown;
+
+/// Share of a coefficient from which on people are told that the ridge takes it.
+const NOTABLE_SHRINKAGE: f64 = 0.01;
 
 /// How coefficients are learned from a public dataset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -30,6 +35,66 @@ impl Learner {
             Self::Debiased => "debiased",
             Self::Posterior => "posterior",
         }
+    }
+}
+
+/// What the coefficients estimate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Estimand {
+    /// The coefficients among the noisy columns: the noise pulls them towards 0, however many rows
+    /// there are.
+    Attenuated,
+    /// The coefficients of the study's own rows.
+    StudyRows,
+    /// The coefficients of the study itself: of the regression of all its subjects.
+    Study,
+}
+
+impl Estimand {
+    const ALL: [Self; 3] = [Self::Attenuated, Self::StudyRows, Self::Study];
+
+    /// Its name in files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Attenuated => "attenuated",
+            Self::StudyRows => "study-rows",
+            Self::Study => "study",
+        }
+    }
+
+    /// What a file says; files of potluck 0.1 say it in a sentence, which may go on.
+    fn parse(text: &str) -> Option<Self> {
+        let of_sentence = |estimand: &Self| match estimand {
+            Self::Attenuated => text.starts_with("coefficients among the noisy columns"),
+            Self::StudyRows => text.starts_with("coefficients of the study's own rows"),
+            Self::Study => text.starts_with("coefficients of the study itself"),
+        };
+        Self::ALL.into_iter().find(|estimand| text == estimand.name() || of_sentence(estimand))
+    }
+}
+
+impl fmt::Display for Estimand {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Attenuated => "coefficients among the noisy columns, attenuated by the privacy noise",
+            Self::StudyRows => "coefficients of the study's own rows",
+            Self::Study => {
+                "coefficients of the study itself, that is of the regression of all its subjects, missing values counting as the middle of their column"
+            }
+        })
+    }
+}
+
+impl Serialize for Estimand {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
+}
+
+impl<'de> Deserialize<'de> for Estimand {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        Self::parse(&text).ok_or_else(|| D::Error::custom("its estimand is none that this potluck knows"))
     }
 }
 
@@ -234,7 +299,7 @@ pub struct Model {
     /// Level of the intervals.
     pub level: f64,
     /// What the coefficients estimate.
-    pub estimand: String,
+    pub estimand: Estimand,
     /// The label's value where every feature is 0.
     pub intercept: Estimate,
     /// Whether the intercept was estimated; otherwise it follows from the bounds, because the fit goes through the
@@ -287,6 +352,24 @@ impl Model {
         serde_json::from_value(value).map_err(|error| not_ours(error.to_string()))
     }
 
+    /// The most by which the ridge shrinks a coefficient, as a share, where it matters: no interval
+    /// accounts for it.
+    pub fn shrinkage(&self) -> Option<f64> {
+        let smallest = self.diagnostics.eigenvalues.as_ref()?.smallest_absolute;
+        Some((self.ridge / smallest).min(1.0)).filter(|share| *share > NOTABLE_SHRINKAGE)
+    }
+
+    /// What the coefficients are, as a clause: the estimand, and the ridge where it matters.
+    pub fn estimated(&self) -> String {
+        let Some(share) = self.shrinkage() else { return self.estimand.to_string() };
+        format!(
+            "{}, shrunk by a ridge of {} (by up to {:.0}%), which the intervals do not show",
+            self.estimand,
+            self.ridge,
+            100.0 * share
+        )
+    }
+
     /// The prediction for one subject: `value(term)` is the subject's value of a feature, `None` if missing.
     ///
     /// Inputs are clamped to what the release kept of their columns, missing ones count as its centre, and the
@@ -300,5 +383,26 @@ impl Model {
         let [lo, hi] = self.label_range;
         let sum: f64 = self.coefficients.iter().map(contribution).sum();
         (self.prediction_intercept + sum).max(lo).min(hi)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_estimated_is_read_from_files_of_any_version() {
+        for estimand in Estimand::ALL {
+            let text = serde_json::to_string(&estimand).unwrap();
+            assert_eq!(text, format!("{:?}", estimand.name()));
+            assert_eq!(serde_json::from_str::<Estimand>(&text).unwrap(), estimand);
+            let sentence = serde_json::to_string(&estimand.to_string()).unwrap();
+            assert_eq!(serde_json::from_str::<Estimand>(&sentence).unwrap(), estimand, "as 0.1 wrote it");
+        }
+        let shrunk = "\"coefficients among the noisy columns, attenuated by the privacy noise, shrunk by a ridge of 0.05 (by up to 4%), which the intervals do not show\"";
+        assert_eq!(serde_json::from_str::<Estimand>(shrunk).unwrap(), Estimand::Attenuated);
+        let earlier = "\"coefficients of the study itself, that is of the regression of all its subjects\"";
+        assert_eq!(serde_json::from_str::<Estimand>(earlier).unwrap(), Estimand::Study);
+        assert!(serde_json::from_str::<Estimand>("\"something else\"").is_err());
     }
 }

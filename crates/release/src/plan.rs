@@ -1,5 +1,7 @@
 //! What a study promises and costs, from public facts only: before anyone touches data.
 
+use std::fmt;
+
 use potluck_core::planning::{FUTILE, Outlook, TYPICAL_SIGNAL};
 use serde::Serialize;
 
@@ -146,19 +148,41 @@ fn outlook(study: &Study) -> Result<Outlook, Error> {
     Ok(study.prospect()?.outlook(TYPICAL_SIGNAL))
 }
 
+/// Why a release under a study would be of no use.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Futility {
+    /// Number of subjects.
+    pub rows: u64,
+    /// How much of what can be explained a fit would recover.
+    pub recovered: f64,
+    /// The smallest number of subjects at which such a study becomes useful, where it is known.
+    pub smallest_useful_rows: Option<u64>,
+}
+
+impl fmt::Display for Futility {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "with {} subjects at this ε, predicting the mean would do as well as a regression: of what the other columns explain of one, a fit would recover about {:.0}%. ",
+            self.rows,
+            100.0 * self.recovered
+        )?;
+        match self.smallest_useful_rows {
+            None => f.write_str("More subjects, a larger ε, fewer columns or method calibrated would help."),
+            Some(rows) => {
+                write!(f, "About {rows} subjects, a larger ε or fewer columns would make it useful.")
+            }
+        }
+    }
+}
+
 /// Why a release under this study would be of no use, if it would be.
-pub fn futility(study: &Study) -> Option<String> {
-    let outlook = outlook(study).ok()?;
-    (outlook.recovered < FUTILE).then(|| {
-        format!(
-            "with {} subjects at this ε, predicting the mean would do as well as a regression: of what the other columns explain of one, a fit would recover about {:.0}%. {}",
-            study.definition().rows(),
-            100.0 * outlook.recovered,
-            study.smallest_useful_rows().map_or_else(
-                || "More subjects, a larger ε, fewer columns or method calibrated would help.".to_owned(),
-                |rows| format!("About {rows} subjects, a larger ε or fewer columns would make it useful.")
-            )
-        )
+pub fn futility(study: &Study) -> Option<Futility> {
+    let recovered = outlook(study).ok()?.recovered;
+    (recovered < FUTILE).then(|| Futility {
+        rows: study.definition().rows(),
+        recovered,
+        smallest_useful_rows: study.smallest_useful_rows(),
     })
 }
 
@@ -179,7 +203,7 @@ fn warnings(study: &Study, parties: &[PartyPlan]) -> Result<Vec<String>, Error> 
         warnings.push("subjects are told apart by their position: all parties must list the same people in the same order, and the order must not depend on the data.".to_owned());
     }
     if let Some(futility) = futility(study) {
-        warnings.push(futility);
+        warnings.push(futility.to_string());
     } else if parties.iter().any(|party| party.noise_share > 0.95) {
         warnings.push("more than 95% of a released column is noise: expect intervals that include zero. More subjects, a larger ε or fewer columns a party would help.".to_owned());
     }

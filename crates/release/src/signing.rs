@@ -12,6 +12,7 @@ use zeroize::Zeroizing;
 
 use crate::Error;
 use crate::files::{Audience, Existing, write_file};
+use crate::remedy::{Problem, Remedy};
 
 /// Keeps a signature of a release from meaning anything else.
 const RELEASE: &[u8] = b"potluck release\0";
@@ -33,7 +34,7 @@ impl SigningKey {
         let text = Zeroizing::new(fs::read_to_string(path).map_err(|error| Error::read(path, error))?);
         ed25519_dalek::SigningKey::from_pkcs8_pem(&text).map(Self).map_err(|_| Error::Key {
             path: path.to_owned(),
-            detail: "it holds no Ed25519 private key in PEM form; make one with `potluck key new`".to_owned(),
+            problem: Problem::with("it holds no Ed25519 private key in PEM form", Remedy::NewKey),
         })
     }
 
@@ -82,8 +83,7 @@ impl PublicKey {
         let text = fs::read_to_string(path).map_err(|error| Error::read(path, error))?;
         VerifyingKey::from_public_key_pem(&text).map(Self).map_err(|_| Error::Key {
             path: path.to_owned(),
-            detail: "it holds no Ed25519 public key in PEM form; `potluck key new` writes one beside the private key"
-                .to_owned(),
+            problem: Problem::with("it holds no Ed25519 public key in PEM form", Remedy::PublicKeyBeside),
         })
     }
 

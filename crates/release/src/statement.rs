@@ -62,7 +62,17 @@ fn detection(mu: f64) -> f64 {
     const QUANTILE_05: f64 = -1.644_853_626_951_472_7;
     let z = QUANTILE_05 + mu;
     let power = 0.5 * libm::erfc(-z / std::f64::consts::SQRT_2);
-    (power * 1e4 + 1e-6).ceil() / 1e4
+    // What is rounded up stays a chance.
+    ((power * 1e4 + 1e-6).ceil() / 1e4).min(1.0)
+}
+
+/// How often a person is noticed at most, in words.
+fn at_most(detection: f64) -> String {
+    let cases = format!("at most {:.2} cases of 100", detection * 100.0);
+    if detection < 1.0 {
+        return cases;
+    }
+    format!("{cases}, which is no limit: at this ε, a person may be noticed every time")
 }
 
 /// Six significant digits, rounded up.
@@ -95,9 +105,9 @@ pub fn of_party(study: &Study, party: &str) -> Result<Vec<String>, Error> {
             guarantee.in_numbers()
         ),
         format!(
-            "In other words: whoever knows everything but one person's {}, and accepts a false alarm in 5 cases of 100, notices whether that person's true values were used in at most {:.2} cases of 100.",
+            "In other words: whoever knows everything but one person's {}, and accepts a false alarm in 5 cases of 100, notices whether that person's true values were used in {}.",
             names.join(", "),
-            guarantee.detection * 100.0
+            at_most(guarantee.detection)
         ),
         format!(
             "This holds whatever else is known, for any number of regressions, and forever. Taken as public: the study itself, that the table has {} rows, and that the release exists.",
@@ -148,8 +158,8 @@ pub fn joint(study: &Study, parties: usize) -> Vec<String> {
                 guarantee.in_numbers()
             ),
             format!(
-                "At a false alarm in 5 cases of 100, the person's presence with true values is noticed in at most {:.2} cases of 100.",
-                guarantee.detection * 100.0
+                "At a false alarm in 5 cases of 100, the person's presence with true values is noticed in {}.",
+                at_most(guarantee.detection)
             ),
         ]
     };
@@ -179,6 +189,16 @@ mod tests {
             assert_eq!(rounded_up(value).to_bits(), f64::to_bits(expected), "{value}");
         }
         assert!(rounded_up(f64::INFINITY).is_infinite());
+    }
+
+    #[test]
+    fn nobody_is_noticed_more_often_than_always() {
+        for mu in [6.0, 7.0, 9.84, 40.0, f64::INFINITY] {
+            assert!(detection(mu) <= 1.0, "{mu}");
+        }
+        assert_eq!(at_most(0.2706), "at most 27.06 cases of 100");
+        let always = at_most(detection(9.84));
+        assert!(always.starts_with("at most 100.00 cases of 100, which is no limit"), "{always}");
     }
 
     #[test]

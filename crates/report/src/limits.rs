@@ -5,8 +5,7 @@ use std::fmt;
 use maud::{Markup, html};
 use potluck_core::accounting::{Epsilon, Mu};
 use potluck_core::calibrated::{Layout, Plan};
-use potluck_core::learn::Estimand;
-use potluck_release::model::{Coefficient, Learner};
+use potluck_release::model::{Coefficient, Estimand, Learner};
 use potluck_release::study::{Calibration, Study};
 use potluck_release::summary::{self, PartySummary};
 use potluck_release::{Model, PublicDataset};
@@ -407,23 +406,20 @@ fn noise(model: &Model) -> Text {
 }
 
 fn estimand(model: &Model) -> Text {
-    let attenuated = model.estimand == Estimand::Attenuated.to_string();
-    let of_study = model.estimand == Estimand::Study.to_string() || model.learner == Learner::Posterior;
-    let smallest =
-        model.diagnostics.eigenvalues.as_ref().map_or(f64::INFINITY, |values| values.smallest_absolute);
-    let shrinkage = model.ridge / smallest;
-    Text::of(words::sentence(&model.estimand))
-        .when(of_study, |text| {
+    let attenuated = model.estimand == Estimand::Attenuated;
+    let shrinkage = model.shrinkage();
+    Text::of(words::sentence(&model.estimand.to_string()))
+        .when(!attenuated, |text| {
             text.words(" They are what the parties' tables would give side by side and without noise; the intervals say how far the estimates may be from it.")
         })
         .when(attenuated, |text| {
             text.words(" Noise pulls them towards 0, most where its share is largest: a feature that is uncorrelated with the others keeps 1 minus its noise share of its coefficient. The intervals are about these attenuated values and need not cover those of the study itself.")
         })
-        .when(shrinkage > 0.01, |text| {
+        .when(shrinkage.is_some(), |text| {
             text.words(format!(
                 " A ridge of {} shrinks them, by up to {}: the intervals do not show that.",
                 numbers::significant(model.ridge, 6),
-                numbers::percent(shrinkage.min(1.0))
+                numbers::percent(shrinkage.unwrap_or_default())
             ))
         })
         .words(" They describe what goes together in these people, not what causes what.")

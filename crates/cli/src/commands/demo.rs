@@ -171,7 +171,7 @@ fn release(
     let mut ledger = Ledger::open_or_create(&ledger_path)?;
     let epsilon = Epsilon::new(arguments.epsilon).map_err(Error::from)?;
     ledger.set_budget("patients", epsilon, Delta::new(arguments.delta).map_err(Error::from)?)?;
-    let table = Table::open(data, &settings.tmp)?;
+    let table = Table::open(data, &settings.resources.tmp)?;
     let out = folder.join(format!("{party}.release.parquet"));
     let progress = settings.printer.progress(party, study.definition().rows());
     let job = Job {
@@ -184,8 +184,8 @@ fn release(
         out: &out,
         existing: settings.existing,
         signing_key: None,
-        threads: settings.threads,
-        tmp: settings.tmp.clone(),
+        threads: settings.resources.threads,
+        tmp: settings.resources.tmp.clone(),
     };
     potluck_party::release(&job, &mut ledger, &progress)?;
     Ok(Release::read(&out)?)

@@ -120,7 +120,7 @@ pub(super) fn to_text(model: &Model) -> String {
         let (smallest, error) = (number(values.smallest), number(values.smallest_error));
         let _ = writeln!(text, "smallest eigenvalue = {smallest} ± {error}");
     }
-    let _ = writeln!(text, "These are {}.", model.estimand);
+    let _ = writeln!(text, "These are {}.", model.estimated());
     if with_parts {
         let _ = writeln!(
             text,

@@ -13,7 +13,7 @@ use super::Settings;
 /// The names of a table's columns. Of a CSV file, only its first line is looked at, and only names that somebody who
 /// can see them has confirmed are given: who passes `--yes-header`, or who is asked.
 pub(super) fn column_names(path: &Path, confirmed: bool, settings: &Settings<'_>) -> Result<Vec<String>> {
-    let table = Table::open(path, &settings.tmp)?;
+    let table = Table::open(path, &settings.resources.tmp)?;
     let names = table.column_names()?;
     if !table.names_are_a_line() {
         return Ok(names);
@@ -25,7 +25,8 @@ pub(super) fn column_names(path: &Path, confirmed: bool, settings: &Settings<'_>
             problem: format!(
                 "its first line does not hold column names: field {} is empty, or a number, a date or an address; add a header line",
                 at + 1
-            ),
+            )
+            .into(),
         }
         .into());
     }

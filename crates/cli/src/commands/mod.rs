@@ -19,11 +19,9 @@ mod study;
 mod sums;
 mod verify;
 
-use std::env;
-use std::num::NonZero;
-use std::path::PathBuf;
-
 use anyhow::Result;
+use potluck_party::reading::ExtraColumns;
+use potluck_party::{Access, Resources};
 use potluck_release::files::Existing;
 
 use crate::args::{Arguments, Command, Common};
@@ -33,24 +31,30 @@ use crate::output::Printer;
 pub(crate) struct Settings<'a> {
     printer: &'a Printer,
     existing: Existing,
-    threads: NonZero<usize>,
-    tmp: PathBuf,
+    resources: Resources,
 }
 
 impl<'a> Settings<'a> {
-    fn new(common: &Common, printer: &'a Printer) -> Self {
-        let cores = || std::thread::available_parallelism().unwrap_or(NonZero::<usize>::MIN);
+    fn new(common: Common, printer: &'a Printer) -> Self {
         Self {
             printer,
             existing: if common.force { Existing::Replace } else { Existing::Keep },
-            threads: common.threads.unwrap_or_else(cores),
-            tmp: common.tmp_dir.clone().unwrap_or_else(env::temp_dir),
+            resources: Resources::new(common.threads, common.tmp_dir),
+        }
+    }
+
+    /// How the command reads a party's table.
+    fn access(&self, id_column: &str, ignore_extra: bool) -> Access {
+        Access {
+            id_column: id_column.to_owned(),
+            extra_columns: ExtraColumns::ignored(ignore_extra),
+            resources: self.resources.clone(),
         }
     }
 }
 
 pub(crate) fn run(arguments: Arguments, printer: &Printer) -> Result<()> {
-    let settings = Settings::new(&arguments.common, printer);
+    let settings = Settings::new(arguments.common, printer);
     match arguments.command {
         Command::Demo(arguments) => demo::run(&arguments, &settings),
         Command::Study(command) => study::run(&command, &settings),

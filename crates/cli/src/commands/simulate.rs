@@ -61,7 +61,8 @@ pub(super) fn run(arguments: &Simulate, settings: &Settings<'_>) -> Result<()> {
     let people = People::new(&study, &label, arguments)?;
     let truth = people.regression()?;
     let progress = settings.printer.progress("releases", u64::from(arguments.releases));
-    let models = releases(&study, &people, arguments, settings.threads, &|done| progress.set(done))?;
+    let threads = settings.resources.threads;
+    let models = releases(&study, &people, arguments, threads, &|done| progress.set(done))?;
     drop(progress);
     let preview = Preview::new(&study, &label, &people, &truth, &models);
     if let Some(path) = &arguments.report {

@@ -1,11 +1,12 @@
 //! `potluck verify`.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use potluck_client::FileDigest;
-use potluck_release::events::EventLog;
+use potluck_release::events::{EventLog, LogError};
 use potluck_release::signing::PublicKey;
 use potluck_release::{Error, Study};
 use serde_json::{Value, json};
@@ -41,22 +42,44 @@ impl Known {
     fn check(
         &self,
         study: &Study,
-        check: impl FnOnce(&EventLog) -> Result<&'static str, String>,
-    ) -> Result<Option<&'static str>, String> {
+        check: impl FnOnce(&EventLog) -> Result<&'static str, Unproven>,
+    ) -> Result<Option<&'static str>, Unproven> {
         match self.log_of(study) {
             Some(log) => check(log).map(Some),
             None if self.logs.is_empty() => Ok(None),
-            None => Err(format!("no event log of its study is among the files; {}", how_to_get(study))),
+            None => Err(Unproven::NoLog { study_id: study.id().to_owned() }),
         }
     }
 }
 
-/// Where the log of a study comes from.
-fn how_to_get(study: &Study) -> String {
-    format!(
-        "give that of study {} too: `potluck hub get --events FILE` keeps the logs of a study and of all that it extends",
-        study.id()
-    )
+/// Why a file is not known to be what the logs say.
+enum Unproven {
+    /// It is not.
+    Log(LogError),
+    /// The log of its study is not among the files.
+    NoLog { study_id: String },
+    /// The log of another study that parties in it released under is not among the files.
+    NoLogOfBase { study_id: String },
+}
+
+impl From<LogError> for Unproven {
+    fn from(error: LogError) -> Self {
+        Self::Log(error)
+    }
+}
+
+impl fmt::Display for Unproven {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (what, study_id) = match self {
+            Self::Log(error) => return error.fmt(f),
+            Self::NoLog { study_id } => ("no event log of its study is among the files", study_id),
+            Self::NoLogOfBase { study_id } => ("parties in it released under another study", study_id),
+        };
+        write!(
+            f,
+            "{what}; give that of study {study_id} too: `potluck hub get --events FILE` keeps the logs of a study and of all that it extends"
+        )
+    }
 }
 
 /// A file that is as it should be.
@@ -133,8 +156,9 @@ fn examine(path: &Path, known: &Known) -> Result<Good> {
         }
         Document::Release(release) => {
             let sha256 = sha256()?;
-            let standing = known
-                .check(release.study(), |log| log.check_release(&release, &sha256).map(|()| "published"));
+            let standing = known.check(release.study(), |log| {
+                Ok(log.check_release(&release, &sha256).map(|()| "published")?)
+            });
             let signers = vec![(release.party().to_owned(), release.signer().cloned())];
             ("release", release.study().clone(), signers, standing)
         }
@@ -145,7 +169,7 @@ fn examine(path: &Path, known: &Known) -> Result<Good> {
                 let missing =
                     |(party, _)| study.study_of(party).ok().filter(|&under| known.log_of(under).is_none());
                 if let Some(under) = dataset.parties().find_map(missing) {
-                    return Err(format!("parties in it released under another study; {}", how_to_get(under)));
+                    return Err(Unproven::NoLogOfBase { study_id: under.id().to_owned() });
                 }
                 let latest = log.check_dataset(&dataset, &sha256, &known.logs)?;
                 Ok(if latest { "published, the latest" } else { "published; there is a later one" })
@@ -164,7 +188,7 @@ fn examine(path: &Path, known: &Known) -> Result<Good> {
         }
     };
     check_signers(path, &signers, &known.keys)?;
-    let standing = standing.map_err(tampered)?;
+    let standing = standing.map_err(|unproven| tampered(unproven.to_string()))?;
     Ok(describe(path, kind, &study, signers, standing, known))
 }
 

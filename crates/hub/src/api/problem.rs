@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::rejection::{BytesRejection, JsonRejection, PathRejection, QueryRejection};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use potluck_release::exchange;
+use potluck_release::exchange::{self, ProblemType};
 
 use crate::Error;
 use crate::store::Refusal;
@@ -12,6 +12,7 @@ use crate::store::Refusal;
 /// A refusal on its way to whoever asked.
 pub(crate) struct Problem {
     status: StatusCode,
+    kind: ProblemType,
     detail: String,
     received: Option<u64>,
     retry_after: Option<u64>,
@@ -19,13 +20,14 @@ pub(crate) struct Problem {
 
 impl Problem {
     pub(crate) fn new(status: StatusCode, detail: impl Into<String>) -> Self {
-        Self { status, detail: detail.into(), received: None, retry_after: None }
+        Self { status, kind: of_status(status), detail: detail.into(), received: None, retry_after: None }
     }
 
     /// An upload that does not begin where the last one ended.
     pub(super) fn resume_at(received: u64) -> Self {
         let detail = format!("{received} bytes of this file have arrived; go on from there");
-        Self { received: Some(received), ..Self::new(StatusCode::CONFLICT, detail) }
+        let kind = ProblemType::UploadOffset;
+        Self { kind, received: Some(received), ..Self::new(StatusCode::CONFLICT, detail) }
     }
 
     /// Something that will pass by itself.
@@ -45,6 +47,27 @@ impl Problem {
     fn failed(error: &Error) -> Self {
         tracing::error!(%error, "a request failed");
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "the hub failed; its log says why. Try again later")
+    }
+}
+
+/// The kind of problem where the status says it.
+fn of_status(status: StatusCode) -> ProblemType {
+    match status {
+        StatusCode::BAD_REQUEST => ProblemType::Malformed,
+        StatusCode::UNAUTHORIZED => ProblemType::Unauthorized,
+        StatusCode::FORBIDDEN => ProblemType::Forbidden,
+        StatusCode::NOT_FOUND => ProblemType::NotFound,
+        StatusCode::METHOD_NOT_ALLOWED => ProblemType::MethodNotAllowed,
+        StatusCode::REQUEST_TIMEOUT => ProblemType::TooSlow,
+        StatusCode::CONFLICT => ProblemType::Conflict,
+        StatusCode::PAYLOAD_TOO_LARGE => ProblemType::TooLarge,
+        StatusCode::UNSUPPORTED_MEDIA_TYPE => ProblemType::MediaType,
+        StatusCode::RANGE_NOT_SATISFIABLE => ProblemType::Range,
+        StatusCode::UNPROCESSABLE_ENTITY => ProblemType::Unacceptable,
+        StatusCode::TOO_MANY_REQUESTS => ProblemType::TooManyRequests,
+        StatusCode::SERVICE_UNAVAILABLE => ProblemType::Busy,
+        StatusCode::INTERNAL_SERVER_ERROR => ProblemType::Failed,
+        _ => ProblemType::Other,
     }
 }
 
@@ -80,7 +103,7 @@ from_rejection!(JsonRejection, PathRejection, QueryRejection, BytesRejection);
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let body = exchange::Problem {
-            kind: "about:blank".to_owned(),
+            kind: self.kind,
             title: self.status.canonical_reason().unwrap_or("Problem").to_owned(),
             status: self.status.as_u16(),
             detail: self.detail,

@@ -299,8 +299,11 @@ fn verify(record: &StudyRecord, address: &str) -> Markup {
     let id = record.study.id();
     let url = format!("{address}/studies/{id}");
     let commands = if record.dataset.is_some() {
+        // Each party is in the log of the study that it released under; the logs of other studies
+        // lie beside this one's.
+        let logs = if record.study.base().is_some() { "events.jsonl events.*.jsonl" } else { "events.jsonl" };
         format!(
-            "potluck hub get {url} --out public.parquet --events events.jsonl\npotluck verify events.jsonl public.parquet"
+            "potluck hub get {url} --out public.parquet --events events.jsonl\npotluck verify {logs} public.parquet"
         )
     } else {
         format!(

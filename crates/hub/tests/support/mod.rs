@@ -248,6 +248,8 @@ impl Answer {
         assert_eq!(self.header("content-type"), "application/problem+json");
         let problem = self.json();
         assert_eq!(problem["status"], status);
+        let kind = problem["type"].as_str().unwrap();
+        assert!(kind.starts_with("urn:potluck:problem:"), "{kind}");
         problem["detail"].as_str().unwrap().to_owned()
     }
 }

@@ -16,7 +16,7 @@ mod source;
 use std::path::Path;
 
 use potluck_release::Study;
-use potluck_release::files::{Existing, check_writable};
+use potluck_release::files::Existing;
 use potluck_release::signing::SigningKey;
 use rand_core::CryptoRng;
 
@@ -26,7 +26,7 @@ pub use results::{COLUMNS, ResultRow, Results};
 pub use source::{Description, Remembered, Source, TableName};
 
 use crate::ledger::{Session, State};
-use crate::release::{Observer, Published, Read, Standing, Step, draw, publish_stored, reserve};
+use crate::release::{Observer, Published, Read, Standing, Step, Terms, draw, publish_stored, reserve};
 use crate::{Error, Ledger, entropy};
 
 /// A release from a table in a database, stage by stage.
@@ -140,15 +140,6 @@ impl StagedRelease<'_> {
         Ok(standing.complete && self.query(standing)?.fingerprint == fingerprint)
     }
 
-    /// Refuses early, before a stage is charged, what [`Self::finish`] would refuse later.
-    pub fn check_out(&self, ledger: &Ledger, out: &Path, existing: Existing) -> Result<(), Error> {
-        if self.session(ledger)?.is_none_or(|session| session.state == State::Reserved) {
-            check_writable(out, existing)?;
-        }
-        // Later the same bytes may be there already.
-        Ok(())
-    }
-
     /// Writes the release from the stored stages, once every stage is stored. Again, it gives the same bytes.
     pub fn finish(
         &self,
@@ -159,9 +150,9 @@ impl StagedRelease<'_> {
         observer: &dyn Observer,
     ) -> Result<Published, Error> {
         let repeated = self.session(ledger)?.is_some_and(|session| session.state == State::Published);
-        let (study, party, budget) = (self.study, self.party, self.budget);
-        let stored = publish_stored(study, party, budget, ledger, out, existing, signing_key, observer)?;
-        let Published { release, .. } = stored.ok_or(potluck_release::Error::Stages)?;
-        Ok(Published { release, repeated })
+        let Self { study, party, budget, .. } = *self;
+        let terms = Terms { study, party, budget, out, existing, signing_key };
+        let stored = publish_stored(&terms, ledger, observer)?;
+        Ok(Published { repeated, ..stored.ok_or(potluck_release::Error::Stages)? })
     }
 }

@@ -21,6 +21,7 @@ use potluck_core::encoding::{Encoder, Q, Scaling};
 use potluck_core::mixing::Mixing;
 use potluck_core::stage::{Stage, Statistic, pairs};
 use potluck_release::Study;
+use potluck_release::remedy::{Problem, Remedy};
 use potluck_release::study::{Column, Domain, IdKind, Unknown};
 use sha2::{Digest, Sha256};
 
@@ -137,19 +138,23 @@ struct Writer<'a> {
 
 impl<'a> Writer<'a> {
     fn new(study: &'a Study, party: &str, stage: &'a Stage, source: &'a Source) -> Result<Self, Error> {
-        let refused =
-            |problem: &str| Error::Table { table: source.name().to_owned(), problem: problem.to_owned() };
+        let refused = |what: &str, remedy| Error::Table {
+            table: source.name().to_owned(),
+            problem: Problem::with(what, remedy),
+        };
         let mixed = match stage.statistic {
             Statistic::Standardise { .. } | Statistic::Moments => None,
             Statistic::Mixed { mixing: Mixing::Sparse, k } => Some(k),
             Statistic::Mixed { mixing: Mixing::Bernoulli, .. } => {
                 return Err(refused(
-                    "no engine can mix as the study's mixing = \"bernoulli\" asks (k signs a subject, from a ChaCha12 key stream); agree on a study with mixing = \"sparse\", which has the same privacy and accuracy, or export the columns and use `potluck release --data`",
+                    "no engine can mix as the study's mixing = \"bernoulli\" asks (k signs a subject, from a ChaCha12 key stream)",
+                    Remedy::SparseOrExport,
                 ));
             }
             Statistic::Mixed { mixing: Mixing::Identity, .. } => {
                 return Err(refused(
-                    "a study with mixing = \"identity\" publishes a row for every subject, which is no sum that an engine could compute; export the columns in their public order and use `potluck release --data`",
+                    "a study with mixing = \"identity\" publishes a row for every subject, which is no sum that an engine could compute",
+                    Remedy::ExportInOrder,
                 ));
             }
         };

@@ -13,6 +13,7 @@ use arrow_schema::DataType;
 use potluck_core::encoding::Scaling;
 use potluck_core::stage::{Stage, Statistic};
 use potluck_release::Study;
+use potluck_release::remedy::{Problem, Remedy};
 use potluck_release::study::{Column, IdKind};
 use zeroize::Zeroizing;
 
@@ -91,14 +92,15 @@ impl Results {
         Ok(())
     }
 
-    fn problem(&self, problem: &str) -> Error {
-        Error::Table { table: self.name.clone(), problem: problem.to_owned() }
+    fn problem(&self, problem: impl Into<Problem>) -> Error {
+        Error::Table { table: self.name.clone(), problem: problem.into() }
     }
 
     fn not_a_result(&self) -> Error {
-        self.problem(
-            "is not the result of a query of `potluck sql`: three columns part, number and value, none of them empty; export it again as it came",
-        )
+        self.problem(Problem::with(
+            "is not the result of a query: three columns part, number and value, none of them empty",
+            Remedy::ExportResult,
+        ))
     }
 
     /// The one row of a part.
@@ -126,11 +128,12 @@ impl Results {
     ) -> Result<Sums, Error> {
         let columns = study.own_party(party)?.columns();
         if self.fingerprint()? != query.fingerprint {
-            return Err(self.problem(&format!(
-                "is not the result of the query of stage {} ({}) for this study, party and table; run `potluck sql` and hand in what its query gives",
+            let other = format!(
+                "is not the result of the query of stage {} ({}) for this study, party and table",
                 query.position + 1,
                 query.stage
-            )));
+            );
+            return Err(self.problem(Problem::with(other, Remedy::ResultOfQuery)));
         }
         let rows = study.definition().rows();
         // An empty table has no row to show its types.

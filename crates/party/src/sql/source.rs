@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use potluck_release::Study;
 use potluck_release::files::{Audience, Existing, write_file};
+use potluck_release::remedy::{Problem, Remedy};
 use potluck_release::study::{Column, Domain, IdKind};
 use serde::{Deserialize, Serialize};
 
@@ -57,7 +58,7 @@ pub struct TableName(Vec<String>);
 impl TableName {
     /// Reads a name.
     pub fn parse(text: &str) -> Result<Self, Error> {
-        let wrong = |problem: &str| Error::Table { table: text.to_owned(), problem: problem.to_owned() };
+        let wrong = |problem: &str| Error::Table { table: text.to_owned(), problem: problem.into() };
         let mut parts = vec![String::new()];
         let mut characters = text.chars().peekable();
         let mut quoted = false;
@@ -126,27 +127,27 @@ impl Source {
     pub fn new(study: &Study, party: &str, description: Description) -> Result<Self, Error> {
         let table = TableName::parse(&description.table)?;
         let columns = study.own_party(party)?.columns();
-        let problem = |column: &str, problem: &str| Error::Column {
+        let refuse = |column: &str, problem: Problem| Error::Column {
             table: description.table.clone(),
             column: column.to_owned(),
-            problem: problem.to_owned(),
+            problem,
         };
+        let problem = |column: &str, problem: &str| refuse(column, problem.into());
         let id = match (&description.id, study.definition().id_kind()) {
             (None, IdKind::Row) => {
                 return Err(Error::Table {
                     table: description.table.clone(),
-                    problem:
-                        "rows of a database have no order, but the study's ids are positions; name with --id a column of whole numbers that holds them, from 0"
-                            .to_owned(),
+                    problem: Problem::with(
+                        "rows of a database have no order, but the study's ids are positions",
+                        Remedy::PositionColumn,
+                    ),
                 });
             }
             (named, _) => named.clone().unwrap_or_else(|| DEFAULT_ID.to_owned()),
         };
         if columns.iter().any(|column| column.name() == id) {
-            return Err(problem(
-                &id,
-                "is both the id and a column of the study; name another id column with --id",
-            ));
+            let both = Problem::with("is both the id and a column of the study", Remedy::OtherIdColumn);
+            return Err(refuse(&id, both));
         }
         for column in description.booleans.iter().chain(&description.dates) {
             let known = columns.iter().find(|known| known.name() == column);
@@ -186,13 +187,11 @@ impl Source {
         for (at, name) in names.iter().enumerate().filter(|_| description.dialect.folds_names()) {
             if let Some(other) = names[..at].iter().find(|other| other.to_lowercase() == name.to_lowercase())
             {
-                return Err(problem(
-                    name,
-                    &format!(
-                        "differs from {other:?} in capitals only, and is the same column to {}; export the columns and use `potluck release --data`",
-                        description.dialect
-                    ),
-                ));
+                let folded = format!(
+                    "differs from {other:?} in capitals only, and is the same column to {}",
+                    description.dialect
+                );
+                return Err(refuse(name, Problem::with(folded, Remedy::Export)));
             }
         }
         let stored = |column: &Column| match column.domain() {
@@ -220,22 +219,22 @@ impl Source {
                 | (Stored::Levels, Some(TypeKind::Text | TypeKind::Integer | TypeKind::Boolean)) => continue,
                 (Stored::Numbers, Some(TypeKind::Text)) => {
                     "holds text, but the study gives it bounds; cast it to a number in a view, or give it levels"
-                        .to_owned()
+                        .into()
                 }
-                (Stored::Booleans, _) => "is not a boolean; leave out --boolean for it".to_owned(),
-                (Stored::Dates, _) => {
-                    "is not a date; leave out --date for it, or cast it to a date in a view".to_owned()
-                }
+                (Stored::Booleans, _) => Problem::with("is not a boolean", Remedy::NoBoolean),
+                (Stored::Dates, _) => Problem::with("is not a date", Remedy::NoDate),
                 (Stored::Levels, _) => format!(
                     "has type {}, but the study gives it levels; levels are text, whole numbers or booleans: cast it in a view",
                     shown_type(name)
-                ),
+                )
+                .into(),
                 (Stored::Numbers, _) => format!(
                     "has type {}, which has no order of numbers; cast it to a number in a view",
                     shown_type(name)
-                ),
+                )
+                .into(),
             };
-            return Err(self.column_problem(column.name(), &problem).refusing(Refusal::Type));
+            return Err(self.column_problem(column.name(), problem).refusing(Refusal::Type));
         }
         let kind = self.dialect().kind(of_id);
         let problem = match (study.definition().id_kind(), kind) {
@@ -250,7 +249,7 @@ impl Source {
                 shown_type(of_id)
             ),
         };
-        Err(self.column_problem(&self.id, &problem).refusing(Refusal::Type))
+        Err(self.column_problem(&self.id, problem).refusing(Refusal::Type))
     }
 
     /// The names of the types of all columns, and of the id.
@@ -260,16 +259,16 @@ impl Source {
             table: self.description.table.clone(),
             problem:
                 "the engine does not name a type for each column; check that the dialect is the engine's"
-                    .to_owned(),
+                    .into(),
         })?;
         Ok((names, of_id))
     }
 
-    pub(super) fn column_problem(&self, column: &str, problem: &str) -> Error {
+    pub(super) fn column_problem(&self, column: &str, problem: impl Into<Problem>) -> Error {
         Error::Column {
             table: self.description.table.clone(),
             column: column.to_owned(),
-            problem: problem.to_owned(),
+            problem: problem.into(),
         }
     }
 
@@ -320,9 +319,9 @@ impl Source {
         for wanted in columns.iter().map(Column::name).chain([self.id.as_str()]) {
             let problem = match names.iter().filter(|name| *name == wanted).count() {
                 1 => continue,
-                0 if wanted == self.id => "is missing; name the column that holds the ids with --id",
-                0 => "is missing; the study expects it: check the spelling, capitals included",
-                _ => "is there several times; name just one column so",
+                0 if wanted == self.id => Problem::with("is missing", Remedy::IdColumn),
+                0 => "is missing; the study expects it: check the spelling, capitals included".into(),
+                _ => "is there several times; name just one column so".into(),
             };
             return Err(self.column_problem(wanted, problem));
         }
@@ -405,7 +404,7 @@ impl Remembered {
         };
         let file: SourceFile = serde_json::from_slice(&text).map_err(|_| Error::Table {
             table: path.display().to_string(),
-            problem: "is damaged; remove it and run `potluck sql` again".to_owned(),
+            problem: Problem::with("is damaged", Remedy::RemoveState),
         })?;
         if file.format != FORMAT || file.study_id != study.id() || file.party != party {
             return Ok(None);

@@ -15,22 +15,47 @@ use arrow_cast::{CastOptions, cast, cast_with_options};
 use arrow_schema::{DECIMAL128_MAX_PRECISION, DataType};
 use potluck_core::encoding::MISSING_LEVEL;
 use potluck_core::mixing::{MixingKey, SubjectDigest};
-use potluck_release::study::{Column, Domain, IdKind, Study, Unknown};
+use potluck_release::remedy::Problem;
+use potluck_release::study::{Column, Domain, IdKind, MISSING_TOKENS, Study, Unknown};
 
 use crate::rows::{ColumnValues, Rows};
 use crate::{Error, Refusal};
 
 const MILLISECONDS_A_DAY: i64 = 86_400_000;
 
-/// Where values stand, for messages.
+/// Where values stand and who expects what of them, for messages.
 struct Place<'a> {
     table: &'a str,
     column: &'a str,
     first: u64,
+    by: By,
+}
+
+/// Who expects numbers or levels of a column.
+#[derive(Clone, Copy)]
+enum By {
+    Study,
+    Model,
+}
+
+impl By {
+    fn bounds(self) -> &'static str {
+        match self {
+            Self::Study => "the study gives it bounds; cast it to a number, or give it levels",
+            Self::Model => "the model takes numbers there; cast it to a number",
+        }
+    }
+
+    fn levels(self) -> &'static str {
+        match self {
+            Self::Study => "the study gives it levels",
+            Self::Model => "the model knows it by its levels",
+        }
+    }
 }
 
 impl Place<'_> {
-    fn value(&self, index: usize, reason: Refusal, problem: impl Into<String>) -> Error {
+    fn value(&self, index: usize, reason: Refusal, problem: impl Into<Problem>) -> Error {
         Error::Value {
             table: self.table.to_owned(),
             column: self.column.to_owned(),
@@ -40,7 +65,7 @@ impl Place<'_> {
         .refusing(reason)
     }
 
-    fn column(&self, problem: impl Into<String>) -> Error {
+    fn column(&self, problem: impl Into<Problem>) -> Error {
         Error::Column {
             table: self.table.to_owned(),
             column: self.column.to_owned(),
@@ -69,7 +94,7 @@ fn numbers(
     place: &Place<'_>,
     array: &ArrayRef,
     text: bool,
-    tokens: &[String],
+    tokens: &[impl AsRef<str>],
 ) -> Result<ScalarBuffer<f64>, Error> {
     let array = place.plain(array)?;
     let array = match array.data_type() {
@@ -95,9 +120,7 @@ fn numbers(
             return parse_numbers(place, array.as_string(), tokens).map(ScalarBuffer::from);
         }
         DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => {
-            return Err(place.column(
-                "holds text, but the study gives it bounds; cast it to a number, or give it levels",
-            ));
+            return Err(place.column(format!("holds text, but {}", place.by.bounds())));
         }
         DataType::Timestamp(..) => {
             return Err(place.column("holds timestamps; cast it to a date (counted in days) or to a number"));
@@ -154,10 +177,14 @@ fn decimals(place: &Place<'_>, array: &ArrayRef) -> Result<ScalarBuffer<f64>, Er
         .map_err(|_| place.column("its decimals cannot be read"))
 }
 
-fn parse_numbers(place: &Place<'_>, array: &StringArray, tokens: &[String]) -> Result<Vec<f64>, Error> {
+fn parse_numbers(
+    place: &Place<'_>,
+    array: &StringArray,
+    tokens: &[impl AsRef<str>],
+) -> Result<Vec<f64>, Error> {
     let parse = |(index, text): (usize, Option<&str>)| {
         let text = text.unwrap_or_default().trim_ascii();
-        if tokens.iter().any(|token| token == text) {
+        if tokens.iter().any(|token| token.as_ref() == text) {
             return Ok(f64::NAN);
         }
         if let Ok(number) = text.parse::<f64>() {
@@ -182,7 +209,8 @@ fn texts(place: &Place<'_>, array: &ArrayRef) -> Result<StringArray, Error> {
     );
     if !plain && !kind.is_integer() {
         return Err(place.column(format!(
-            "has type {kind}, but the study gives it levels; levels are text, whole numbers or booleans"
+            "has type {kind}, but {}; levels are text, whole numbers or booleans",
+            place.by.levels()
         )));
     }
     if let Some(large) = array.as_string_opt::<i64>() {
@@ -306,7 +334,7 @@ impl<'a> Converter<'a> {
     pub(crate) fn rows(&self, first: u64, batch: &RecordBatch) -> Result<Rows, Error> {
         let mut columns = Vec::with_capacity(self.columns.len());
         for (column, array) in self.columns.iter().zip(batch.columns()) {
-            let place = Place { table: self.table, column: column.name(), first };
+            let place = Place { table: self.table, column: column.name(), first, by: By::Study };
             columns.push(column_values(&place, column, array, self.text, self.tokens)?);
         }
         Ok(Rows { count: batch.num_rows(), columns })
@@ -317,7 +345,7 @@ impl<'a> Converter<'a> {
         let Some((name, kind)) = self.id else {
             return Ok(Ids::Unsigned((first..first + batch.num_rows() as u64).collect()));
         };
-        let place = Place { table: self.table, column: name, first };
+        let place = Place { table: self.table, column: name, first, by: By::Study };
         let array = batch.columns().last().expect("the id column was asked for");
         let array = place.plain(array)?;
         let missing = |index| place.value(index, Refusal::Id, "the id is missing; every row needs one");
@@ -439,10 +467,9 @@ pub(crate) fn input(
     text: bool,
     numeric: bool,
 ) -> Result<Input, Error> {
-    let place = Place { table, column, first };
-    let tokens = [String::new(), "NA".to_owned()];
+    let place = Place { table, column, first, by: By::Model };
     if numeric {
-        numbers(&place, array, text, &tokens).map(Input::Numbers)
+        numbers(&place, array, text, &MISSING_TOKENS).map(Input::Numbers)
     } else {
         texts(&place, array).map(Input::Texts)
     }
@@ -457,7 +484,7 @@ mod tests {
     /// Digits and power of ten, each rounded on its own, would give the double beside the nearest one.
     #[test]
     fn decimals_become_the_nearest_doubles() {
-        let place = Place { table: "t", column: "c", first: 0 };
+        let place = Place { table: "t", column: "c", first: 0, by: By::Study };
         let mut twice = 0;
         for (digits, scale) in (0..2000).map(|i| (12_345_678_901_234_567_890 + i * 7_919, (i % 38) as i8)) {
             let expected: f64 = format!("{digits}e-{scale}").parse().unwrap();

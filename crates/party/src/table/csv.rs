@@ -63,7 +63,7 @@ impl Layout {
     }
 
     fn problem(&self, problem: String) -> Error {
-        Error::Table { table: self.table.clone(), problem }
+        Error::Table { table: self.table.clone(), problem: problem.into() }
     }
 }
 
@@ -194,7 +194,7 @@ impl Rows {
                 table: self.layout.table.clone(),
                 column: self.layout.schema.field(column).name().clone(),
                 row: self.first + row as u64 + 1,
-                problem: "is not UTF-8 text; convert the file to UTF-8".to_owned(),
+                problem: "is not UTF-8 text; convert the file to UTF-8".into(),
             }
             .refusing(Refusal::Line),
         )

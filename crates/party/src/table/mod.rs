@@ -29,6 +29,7 @@ use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use potluck_release::guard::guarded;
 use potluck_release::parquet_file::{describe, has_plausible_pages};
+use potluck_release::remedy::{Problem, Remedy};
 
 use crate::Error;
 
@@ -144,8 +145,7 @@ impl Table {
         if !metadata.is_file() {
             return Err(Error::Table {
                 table: name,
-                problem: "is not a file; give one CSV, Parquet or Arrow file, or `-` to read standard input"
-                    .to_owned(),
+                problem: Problem::with("is not a file", Remedy::OneFile),
             });
         }
         Self::of_file(name, Source::Path(path.to_owned()))
@@ -216,7 +216,7 @@ impl Table {
         &self.name
     }
 
-    fn problem(&self, problem: impl Into<String>) -> Error {
+    fn problem(&self, problem: impl Into<Problem>) -> Error {
         Error::Table { table: self.name.clone(), problem: problem.into() }
     }
 
@@ -284,7 +284,7 @@ impl Table {
             names.iter().position(|name| name == column).ok_or_else(|| Error::Column {
                 table: self.name.clone(),
                 column: column.clone(),
-                problem: "is missing; check the spelling and the header line".to_owned(),
+                problem: "is missing; check the spelling and the header line".into(),
             })
         };
         columns.iter().map(find).collect()
@@ -458,7 +458,7 @@ fn sniff(table: &str, source: &Source) -> Result<Format, Error> {
         [] => {
             return Err(Error::Table {
                 table: table.to_owned(),
-                problem: "is empty; the first line of a CSV file names its columns".to_owned(),
+                problem: "is empty; the first line of a CSV file names its columns".into(),
             });
         }
         [b'P', b'A', b'R', b'1', ..] => Format::Parquet,
@@ -483,7 +483,7 @@ fn only<'a>(reader: &'a mut dyn RecordBatchReader, keep: Option<&[String]>) -> i
 fn stream_broke(table: &str) -> Error {
     Error::Table {
         table: table.to_owned(),
-        problem: "could not be read to its end; whoever holds it stopped giving rows".to_owned(),
+        problem: "could not be read to its end; whoever holds it stopped giving rows".into(),
     }
 }
 
@@ -492,7 +492,7 @@ fn damaged(table: &str) -> Error {
     Error::Table {
         table: table.to_owned(),
         problem: "cannot be decoded; it is damaged, cut short, or uses a feature that is not supported"
-            .to_owned(),
+            .into(),
     }
 }
 

@@ -9,9 +9,9 @@ use arrow_array::{ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray};
 use num_bigint::BigUint;
 use potluck_core::accounting::{Delta, Epsilon, Mu, Share};
 use potluck_core::mixing::MixingKey;
-use potluck_party::release::{ExtraColumns, release_with};
-use potluck_party::sums::write_sums;
-use potluck_party::{Error, Job, Ledger, Observer, Table};
+use potluck_party::reading::ExtraColumns;
+use potluck_party::release::{Terms, release_with};
+use potluck_party::{Access, Error, Job, Ledger, Observer, Reading, Resources, Table, sums};
 use potluck_release::files::Existing;
 use potluck_release::{Draft, Release, Study};
 use proptest::prelude::*;
@@ -128,6 +128,20 @@ pub fn job<'a>(study: &'a Study, table: &'a Table, out: &'a Path, threads: usize
     }
 }
 
+/// The clinic's release under a study, charged to a budget.
+pub fn terms<'a>(study: &'a Study, budget: &'a str, out: &'a Path) -> Terms<'a> {
+    Terms { study, party: PARTY, budget, out, existing: Existing::Keep, signing_key: None }
+}
+
+/// How the clinic's tables are read.
+pub fn access(threads: usize) -> Access {
+    Access {
+        id_column: "id".to_owned(),
+        extra_columns: ExtraColumns::Ignore,
+        resources: Resources::new(NonZero::new(threads), None),
+    }
+}
+
 /// Releases a table with noise from a seed, as the command does with noise from the operating system.
 pub fn release(study: &Study, table: &Table, threads: usize, seed: u64) -> Result<Release, Error> {
     let folder = tempfile::tempdir().unwrap();
@@ -211,20 +225,9 @@ pub fn audited(
     threads: usize,
 ) -> Vec<(String, String, i64)> {
     let folder = tempfile::tempdir().unwrap();
-    let path = write_sums(
-        study,
-        PARTY,
-        earlier,
-        table,
-        "id",
-        ExtraColumns::Ignore,
-        NonZero::new(threads).unwrap(),
-        &std::env::temp_dir(),
-        folder.path(),
-        Existing::Keep,
-        &(),
-    )
-    .unwrap();
+    let access = access(threads);
+    let reading = Reading { study, party: PARTY, table, access: &access };
+    let path = sums::write(&reading, earlier, folder.path(), Existing::Keep, &()).unwrap();
     csv::Reader::from_path(path).unwrap().deserialize().map(|line| line.unwrap()).collect()
 }
 

@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from potluck._arrow import ArrowStream, Data
+from potluck._order import Access, Order
 from potluck._progress import Progress, Tell
 from potluck._text import Text
 
@@ -316,27 +317,17 @@ class HubStudy:
 @final
 class StagedRelease:
     def __new__(
-        cls,
-        study: Study,
-        party: str,
-        *,
-        dialect: str,
-        table: str,
-        id: str | None,
-        ledger: _Path | None,
-        budget: str | None,
-        out: _Path,
-        overwrite: bool,
-        signing_key: _Path | None,
+        cls, study: Study, party: str, order: Order, *, dialect: str, table: str, id: str | None
     ) -> StagedRelease: ...
-    def begin(self, *, accept_low_accuracy: bool, confirm: Callable[[str], bool] | None) -> bool: ...
+    @property
+    def complete(self) -> bool: ...
     def names_query(self) -> str: ...
     def take_names(self, names: Sequence[str]) -> None: ...
     def types_query(self) -> str: ...
     def take_types(self, types: str | None) -> None: ...
     def next_query(self) -> tuple[int, str] | None: ...
     def feed(self, answer: ArrowStream | Iterable[tuple[str, int, str]]) -> None: ...
-    def finish(self, repeated: bool) -> Published: ...
+    def finish(self) -> Published: ...
 
 def connect(url: str, *, ca_certificate: _Path | None, insecure_http: bool, retry_for: float) -> Hub: ...
 def join(study: Study, releases: Sequence[_Path], *, partial: bool = False) -> PublicDataset: ...
@@ -351,37 +342,17 @@ def fit(
     level: float,
 ) -> Model: ...
 def release(
-    study: Study,
-    party: str,
-    data: Data,
-    *,
-    id: str,
-    ledger: _Path | None,
-    budget: str | None,
-    out: _Path,
-    signing_key: _Path | None,
-    accept_low_accuracy: bool,
-    ignore_extra: bool,
-    overwrite: bool,
-    spool: bool,
-    threads: int | None,
-    tmp_dir: _Path | None,
-    confirm: Callable[[str], bool] | None,
-    progress: Tell | None,
+    study: Study, party: str, data: Data, order: Order, access: Access, progress: Tell | None
 ) -> Published: ...
 def sums(
     study: Study,
     party: str,
     data: Data,
+    access: Access,
     *,
     state: _Path,
-    id: str,
     release: _Path | None,
     stage: int | None,
-    ignore_extra: bool,
     overwrite: bool,
-    spool: bool,
-    threads: int | None,
-    tmp_dir: _Path | None,
     progress: Tell | None,
 ) -> str: ...

@@ -7,25 +7,11 @@ from collections.abc import Callable
 
 from potluck import _potluck
 from potluck._arrow import Data, Path
+from potluck._order import Access, Order
 from potluck._potluck import Published, Study
 from potluck._progress import Progress, reporting
 
 __all__ = ["release", "sums"]
-
-
-def _ask(question: str) -> bool:
-    """Asks whoever sits at the keyboard."""
-    return input(f"{question} [y/N] ").strip().lower() in {"y", "yes"}
-
-
-def _asked(confirm: bool | Callable[[str], bool]) -> Callable[[str], bool] | None:
-    """Who is asked before something is charged, if anyone."""
-    return _ask if confirm is True else confirm or None
-
-
-def _destination(party: str, out: Path | None) -> Path:
-    """Where a release goes."""
-    return f"{party}.release.parquet" if out is None else out
 
 
 def release(
@@ -97,19 +83,9 @@ def release(
             study,
             party,
             data,
-            id=id,
-            ledger=ledger,
-            budget=budget,
-            out=_destination(party, out),
-            signing_key=signing_key,
-            accept_low_accuracy=accept_low_accuracy,
-            ignore_extra=ignore_extra,
-            overwrite=overwrite,
-            spool=spool,
-            threads=threads,
-            tmp_dir=tmp_dir,
-            confirm=_asked(confirm),
-            progress=report,
+            Order(ledger, budget, out, signing_key, accept_low_accuracy, overwrite, confirm),
+            Access(id, ignore_extra, spool, threads, tmp_dir),
+            report,
         )
 
 
@@ -140,14 +116,10 @@ def sums(
             study,
             party,
             data,
+            Access(id, ignore_extra, spool, threads, tmp_dir),
             state=state,
-            id=id,
             release=release,
             stage=stage,
-            ignore_extra=ignore_extra,
             overwrite=overwrite,
-            spool=spool,
-            threads=threads,
-            tmp_dir=tmp_dir,
             progress=report,
         )

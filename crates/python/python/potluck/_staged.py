@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Protocol, Union
 
-from potluck._arrow import ArrowStream, Path
+from potluck._arrow import ArrowStream
 from potluck._errors import RemoteError
+from potluck._order import Order
 from potluck._potluck import Published, StagedRelease, Study
 from potluck._progress import Progress, reporting
-from potluck._release import _asked, _destination
 
 Rows = Union[ArrowStream, Iterable[tuple[str, int, str]]]
 
@@ -47,36 +47,19 @@ def run(
     study: Study,
     party: str,
     engine: Engine,
+    order: Order,
     *,
     dialect: str,
     table: str,
     id: str | None,
-    ledger: Path | None,
-    budget: str | None,
-    out: Path | None,
-    signing_key: Path | None,
-    accept_low_accuracy: bool,
-    overwrite: bool,
-    confirm: bool | Callable[[str], bool],
     progress: Progress,
 ) -> Published:
     """Has every stage that is not stored yet computed by the engine, and writes the release."""
-    staged = StagedRelease(
-        study,
-        party,
-        dialect=dialect,
-        table=table,
-        id=id,
-        ledger=ledger,
-        budget=budget,
-        out=_destination(party, out),
-        overwrite=overwrite,
-        signing_key=signing_key,
-    )
-    complete = staged.begin(accept_low_accuracy=accept_low_accuracy, confirm=_asked(confirm))
-    if not complete:
-        staged.take_names(engine.names(staged.names_query()))
-        staged.take_types(engine.text(staged.types_query()))
+    staged = StagedRelease(study, party, order, dialect=dialect, table=table, id=id)
+    if staged.complete:
+        return staged.finish()
+    staged.take_names(engine.names(staged.names_query()))
+    staged.take_types(engine.text(staged.types_query()))
     with reporting(progress, study.rows) as report:
         while (query := staged.next_query()) is not None:
             position, text = query
@@ -85,4 +68,4 @@ def run(
             staged.feed(engine.rows(text))
             if report:
                 report(position + 1, study.rows)
-    return staged.finish(repeated=complete)
+    return staged.finish()

@@ -8,6 +8,7 @@ from typing import Any
 from potluck import _staged
 from potluck._arrow import Path
 from potluck._errors import InputError, UsageError
+from potluck._order import Order
 from potluck._potluck import Published, Study
 from potluck._progress import Progress
 from potluck._staged import Rows, in_engine
@@ -115,15 +116,9 @@ def release(
             study,
             party,
             view,
+            Order(ledger, budget, out, signing_key, accept_low_accuracy, overwrite, confirm),
             dialect="spark",
             table=name,
             id=id,
-            ledger=ledger,
-            budget=budget,
-            out=out,
-            signing_key=signing_key,
-            accept_low_accuracy=accept_low_accuracy,
-            overwrite=overwrite,
-            confirm=confirm,
             progress=progress,
         )

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from potluck import _staged
 from potluck._arrow import Path
 from potluck._errors import UsageError
+from potluck._order import Order
 from potluck._potluck import Published, Study
 from potluck._progress import Progress
 from potluck._staged import Rows, in_engine
@@ -150,15 +151,9 @@ def release(
         study,
         party,
         _Database(connection),
+        Order(ledger, budget, out, signing_key, accept_low_accuracy, overwrite, confirm),
         dialect=dialect or _dialect(connection),
         table=table,
         id=id,
-        ledger=ledger,
-        budget=budget,
-        out=out,
-        signing_key=signing_key,
-        accept_low_accuracy=accept_low_accuracy,
-        overwrite=overwrite,
-        confirm=confirm,
         progress=progress,
     )

@@ -10,6 +10,8 @@ use serde::Serialize;
 
 use super::{Definition, Seal, Study, parse_unsealed, read_text, sealed_text, unsealed_text};
 use crate::Error;
+use crate::place::{Key, Place};
+use crate::remedy::{Problem, Remedy};
 
 /// Most studies in a lineage: each document holds the one before it, and readers of TOML and JSON limit how deep.
 const LONGEST_LINEAGE: usize = 16;
@@ -31,16 +33,16 @@ impl Extension {
         match &document.study.extends {
             None => {
                 return Err(Error::study(
-                    "study.extends",
-                    format!(
-                        "is missing, so the study extends no other; add extends = \"{}\" to [study], or leave --base out",
-                        base.id()
+                    Key::Extends,
+                    Problem::with(
+                        "is missing, so the study extends no other",
+                        Remedy::Extend { base: base.id().to_owned() },
                     ),
                 ));
             }
             Some(extends) if extends != base.id() => {
                 return Err(Error::study(
-                    "study.extends",
+                    Key::Extends,
                     format!(
                         "is {extends:?}, but the study given as its base has the id {}; give the sealed file of the study that is extended, or correct the id",
                         base.id()
@@ -94,28 +96,28 @@ impl Definition {
     /// Whether the new parties can release under the key, μ, shares and k of `base`.
     pub(super) fn check_base(&self, base: &Study) -> Result<(), Error> {
         let of_base = &base.definition;
-        must_agree("study.rows", &self.rows, &of_base.rows)?;
-        must_agree("study.id", &self.id, &of_base.id)?;
-        must_agree("study.preset", &self.preset, &of_base.preset)?;
-        must_agree("study.method", &self.method, &of_base.method)?;
-        must_agree("study.mixing", &self.mixing, &of_base.mixing)?;
-        must_agree("privacy.epsilon", &self.epsilon.get(), &of_base.epsilon.get())?;
-        must_agree("privacy.delta", &self.delta.get(), &of_base.delta.get())?;
-        must_agree("privacy.calibration", &self.calibration, &of_base.calibration)?;
+        must_agree(Key::Rows, &self.rows, &of_base.rows)?;
+        must_agree(Key::Id, &self.id, &of_base.id)?;
+        must_agree(Key::Preset, &self.preset, &of_base.preset)?;
+        must_agree(Key::Method, &self.method, &of_base.method)?;
+        must_agree(Key::Mixing, &self.mixing, &of_base.mixing)?;
+        must_agree(Key::Epsilon, &self.epsilon.get(), &of_base.epsilon.get())?;
+        must_agree(Key::Delta, &self.delta.get(), &of_base.delta.get())?;
+        must_agree(Key::Calibration, &self.calibration, &of_base.calibration)?;
         let k = base.seal.k();
         if let Some(own) = self.k {
-            must_agree("study.k", &own, &k)?;
+            must_agree(Key::K, &own, &k)?;
         }
         let is_known = |name: &str| of_base.parties.iter().any(|party| party.name == name);
         if let Some(party) = self.own_parties().iter().find(|party| is_known(&party.name)) {
             return Err(Error::study(
-                format!("party {:?}", party.name),
+                Place::party(&party.name),
                 "is a party of the study that this one extends; list new parties only, and give one that brings more columns another name",
             ));
         }
         if self.width() as u64 > k {
             return Err(Error::study(
-                "party",
+                Key::Parties,
                 format!(
                     "with those of the study that this one extends there are {} encoded columns, and its k = {k} released rows cannot tell so many apart; bring fewer columns, or agree on a new study",
                     self.width()
@@ -124,7 +126,7 @@ impl Definition {
         }
         if base.lineage().count() >= LONGEST_LINEAGE {
             return Err(Error::study(
-                "study.extends",
+                Key::Extends,
                 format!(
                     "a study can be extended {} times in a row, and this one has been; agree on a new study",
                     LONGEST_LINEAGE - 1
@@ -136,19 +138,19 @@ impl Definition {
 }
 
 /// Refuses a setting that differs from that of the study that is extended.
-fn must_agree<T: PartialEq + Serialize>(place: &str, own: &T, of_base: &T) -> Result<(), Error> {
+fn must_agree<T: PartialEq + Serialize>(key: Key, own: &T, of_base: &T) -> Result<(), Error> {
     if own == of_base {
         return Ok(());
     }
     let written = |value: &T| serde_json::to_value(value).ok().filter(|value| !value.is_null());
-    let name = place.rsplit('.').next().unwrap_or(place);
+    let name = key.name();
     let is = written(own).map_or_else(|| "is not given".to_owned(), |own| format!("is {own}"));
     let (was, remedy) = match written(of_base) {
         Some(value) => (format!("it is {value}"), format!("set {name} = {value}")),
         None => ("it is not given".to_owned(), format!("leave {name} out")),
     };
     Err(Error::study(
-        place,
+        key,
         format!(
             "{is}, but in the study that this one extends {was}; the releases would not go together: {remedy}, or agree on a new study"
         ),

@@ -21,6 +21,7 @@ use potluck_core::planning::{Prospect, smallest_useful_rows};
 use potluck_core::stage::Stage;
 use serde::{Deserialize, Serialize};
 
+use crate::place::{Key, Place};
 use crate::{Error, FORMAT, canonical};
 use document::{ColumnSection, Document, PartySection, PrivacySection, StudySection};
 pub use extension::Extension;
@@ -340,13 +341,13 @@ impl Definition {
         let Document { format, study, privacy, party, sealed: _ } = document;
         if *format != FORMAT {
             return Err(Error::study(
-                "format",
+                Key::Format,
                 format!(
                     "is {format}; this potluck knows format {FORMAT}: use the version that wrote the study"
                 ),
             ));
         }
-        check_name("study.name", &study.name, 200)?;
+        check_name(&Key::Name.into(), &study.name, 200)?;
         let method = study.method.unwrap_or(match study.preset {
             Some(Preset::Paper) => Method::Rmgm,
             None => Method::Calibrated,
@@ -372,11 +373,13 @@ impl Definition {
             method,
             mixing,
             k: study.k,
-            missing_tokens: study.missing_tokens.clone().unwrap_or_else(default_missing_tokens),
+            missing_tokens: study
+                .missing_tokens
+                .clone()
+                .unwrap_or_else(|| MISSING_TOKENS.map(str::to_owned).to_vec()),
             epsilon: Epsilon::new(privacy.epsilon)
-                .map_err(|error| Error::study("privacy.epsilon", error.to_string()))?,
-            delta: Delta::new(privacy.delta)
-                .map_err(|error| Error::study("privacy.delta", error.to_string()))?,
+                .map_err(|error| Error::study(Key::Epsilon, error.to_string()))?,
+            delta: Delta::new(privacy.delta).map_err(|error| Error::study(Key::Delta, error.to_string()))?,
             calibration,
             extends: study.extends.clone(),
             parties,
@@ -397,34 +400,31 @@ impl Definition {
             | (Method::Rmgm, MixingKind::Sparse | MixingKind::Bernoulli, _) => {}
             (Method::Calibrated, ..) => {
                 return Err(Error::study(
-                    "study.mixing",
+                    Key::Mixing,
                     "method calibrated mixes sparsely: set mixing = \"sparse\", or leave it out",
                 ));
             }
             (Method::Dgm, MixingKind::Identity, _) => {
                 return Err(Error::study(
-                    "study.id",
+                    Key::Id,
                     "method dgm keeps one row a subject in the order of the table: set id = \"row\", or use method rmgm",
                 ));
             }
             (Method::Dgm, ..) => {
-                return Err(Error::study(
-                    "study.mixing",
-                    "method dgm does not mix: set mixing = \"identity\"",
-                ));
+                return Err(Error::study(Key::Mixing, "method dgm does not mix: set mixing = \"identity\""));
             }
             (Method::Rmgm, ..) => {
                 return Err(Error::study(
-                    "study.mixing",
+                    Key::Mixing,
                     "method rmgm needs mixing = \"sparse\" or \"bernoulli\"",
                 ));
             }
         }
         if self.preset == Some(Preset::Paper) && self.method == Method::Calibrated {
-            return Err(Error::study("study.method", "preset paper is for the methods rmgm and dgm"));
+            return Err(Error::study(Key::Method, "preset paper is for the methods rmgm and dgm"));
         }
         if self.preset == Some(Preset::Paper) && self.calibration != Calibration::Classical {
-            return Err(Error::study("privacy.calibration", "preset paper is calibrated by \"classical\""));
+            return Err(Error::study(Key::Calibration, "preset paper is calibrated by \"classical\""));
         }
         Ok(())
     }
@@ -433,24 +433,21 @@ impl Definition {
     fn check(&self) -> Result<(), Error> {
         self.check_method()?;
         if self.rows < 2 {
-            return Err(Error::study(
-                "study.rows",
-                "must be at least 2: one row cannot be hidden among others",
-            ));
+            return Err(Error::study(Key::Rows, "must be at least 2: one row cannot be hidden among others"));
         }
         if self.parties.len() > MOST_PARTIES {
             return Err(Error::study(
-                "party",
+                Key::Parties,
                 format!("there are more than {MOST_PARTIES}, which nobody has tried; split the study"),
             ));
         }
         if self.own_parties().is_empty() {
-            return Err(Error::study("party", "there is none; add a [[party]] with its columns"));
+            return Err(Error::study(Key::Parties, "there is none; add a [[party]] with its columns"));
         }
         let mut names = HashSet::new();
         for party in &self.parties {
             if !names.insert(&party.name) {
-                return Err(Error::study(format!("party {:?}", party.name), "is named twice"));
+                return Err(Error::study(Place::party(&party.name), "is named twice"));
             }
         }
         let mut names = HashSet::new();
@@ -460,7 +457,7 @@ impl Definition {
             {
                 if !names.insert(name) {
                     return Err(Error::study(
-                        place(&party.name, &column.name),
+                        Place::column(&party.name, &column.name),
                         "the same name stands elsewhere in the study, or in one that it extends; column names must be unique across all parties",
                     ));
                 }
@@ -468,21 +465,21 @@ impl Definition {
         }
         let width = self.width() as u64;
         if width < 2 {
-            return Err(Error::study("party", "a regression needs at least two columns in all"));
+            return Err(Error::study(Key::Parties, "a regression needs at least two columns in all"));
         }
         if self.rows < width {
             return Err(Error::study(
-                "study.rows",
+                Key::Rows,
                 format!("there are {width} encoded columns but only {} rows", self.rows),
             ));
         }
         if let Some(k) = self.k {
             if self.method == Method::Dgm {
-                return Err(Error::study("study.k", "method dgm has one row a subject; leave k out"));
+                return Err(Error::study(Key::K, "method dgm has one row a subject; leave k out"));
             }
             if k < width {
                 return Err(Error::study(
-                    "study.k",
+                    Key::K,
                     format!(
                         "must be at least the number of encoded columns, {width}; leave it out for the default"
                     ),
@@ -490,7 +487,7 @@ impl Definition {
             }
             if k > self.rows {
                 return Err(Error::study(
-                    "study.k",
+                    Key::K,
                     format!("must not exceed the number of rows, {}", self.rows),
                 ));
             }
@@ -498,7 +495,7 @@ impl Definition {
         for party in self.own_parties() {
             if self.method == Method::Calibrated && party.clip_norm.is_some() {
                 return Err(Error::study(
-                    format!("party {:?}: clip_norm", party.name),
+                    Place::clip_norm(&party.name),
                     "method calibrated finds the row norm itself; leave clip_norm out",
                 ));
             }
@@ -507,7 +504,7 @@ impl Definition {
             let worst = u128::from(self.rows) * u128::from(ball.norm_squared());
             if worst >= 1 << 62 || u128::from(self.rows) * Q as u128 >= 1 << 52 {
                 return Err(Error::study(
-                    format!("party {:?}", party.name),
+                    Place::party(&party.name),
                     "its sums could overflow: use fewer columns, fewer rows or a smaller clip_norm",
                 ));
             }
@@ -521,12 +518,11 @@ impl Definition {
             Some(Preset::Paper) => self.parties.iter().map(Party::width).max().unwrap_or(0),
             None => party.columns.len(),
         };
-        let natural =
-            Ball::of_columns(columns).map_err(Error::encoding(format!("party {:?}", party.name)))?;
+        let natural = Ball::of_columns(columns).map_err(Error::encoding(Place::party(&party.name)))?;
         match party.clip_norm {
             None => Ok(natural),
             Some(radius) => {
-                let place = format!("party {:?}: clip_norm", party.name);
+                let place = Place::clip_norm(&party.name);
                 let ball = Ball::of_radius(radius).map_err(Error::encoding(place.clone()))?;
                 if ball.norm_squared() > natural.norm_squared() {
                     return Err(Error::study(
@@ -564,19 +560,15 @@ impl Definition {
     }
 }
 
-fn default_missing_tokens() -> Vec<String> {
-    ["", "NA", "NaN", "nan", "null", "NULL"].map(str::to_owned).to_vec()
-}
+/// Text that stands for a missing value, in files that hold nothing but text; a study may say
+/// otherwise.
+pub const MISSING_TOKENS: [&str; 6] = ["", "NA", "NaN", "nan", "null", "NULL"];
 
-fn place(party: &str, column: &str) -> String {
-    format!("party {party:?}, column {column:?}")
-}
-
-fn check_name(place: &str, name: &str, longest: usize) -> Result<(), Error> {
+fn check_name(place: &Place, name: &str, longest: usize) -> Result<(), Error> {
     let length = name.chars().count();
     if length == 0 || length > longest || name.chars().any(char::is_control) {
         return Err(Error::study(
-            place,
+            place.clone(),
             format!("a name has 1 to {longest} characters and no control characters"),
         ));
     }
@@ -587,13 +579,13 @@ fn read_party(section: &PartySection) -> Result<Party, Error> {
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     if section.name.is_empty() || section.name.len() > 64 || !section.name.chars().all(plain) {
         return Err(Error::study(
-            format!("party {:?}", section.name),
+            Place::party(&section.name),
             "a party's name has 1 to 64 letters, digits, '-' or '_'",
         ));
     }
     if section.column.is_empty() {
         return Err(Error::study(
-            format!("party {:?}", section.name),
+            Place::party(&section.name),
             "has no columns; add at least one [[party.column]]",
         ));
     }
@@ -606,7 +598,7 @@ fn read_party(section: &PartySection) -> Result<Party, Error> {
 }
 
 fn read_column(party: &str, section: &ColumnSection) -> Result<Column, Error> {
-    let here = place(party, &section.name);
+    let here = Place::column(party, &section.name);
     check_name(&here, &section.name, 128)?;
     let domain = match (section.lo, section.hi, &section.levels) {
         (Some(lo), Some(hi), None) => {

@@ -12,6 +12,7 @@ use potluck_core::stage::{Stage, Statistic};
 use super::document::{SealedParty, SealedSection};
 use super::{Calibration, Column, Definition, Method, Party};
 use crate::Error;
+use crate::place::{Key, Place};
 
 /// Name of the stage of mixed rows.
 const MIXED: &str = STAGES[3];
@@ -60,7 +61,7 @@ impl PartySeal {
         earlier: &[Vec<i64>],
     ) -> Result<Option<Stage>, Error> {
         match &self.noise {
-            PartyNoise::Calibrated(plan) => Ok(plan.stage(earlier).map_err(of_party(&self.name))?),
+            PartyNoise::Calibrated(plan) => Ok(plan.stage(earlier).map_err(at(Place::party(&self.name)))?),
             PartyNoise::Mixed { ball, sigma } if earlier.is_empty() => {
                 let party = definition.party(&self.name)?;
                 let encoder = RowEncoder::plain(&encoders(party)).within(*ball);
@@ -92,8 +93,8 @@ fn layout(party: &Party) -> Layout {
     Layout::new(encoders(party))
 }
 
-fn of_party(name: &str) -> impl Fn(CalibratedError) -> Error {
-    move |error| Error::study(format!("party {name:?}"), error.to_string())
+fn at(place: impl Into<Place>) -> impl FnOnce(CalibratedError) -> Error {
+    move |error| Error::study(place, error.to_string())
 }
 
 impl Seal {
@@ -108,7 +109,7 @@ impl Seal {
             Method::Calibrated => {
                 let layouts: Vec<Layout> = definition.parties().iter().map(layout).collect();
                 let plan =
-                    Plan::new(definition.rows(), mu, &layouts, definition.k).map_err(of_party("all"))?;
+                    Plan::new(definition.rows(), mu, &layouts, definition.k).map_err(at(Key::Parties))?;
                 (Shares::new(&plan.shares().map(Share::parts))?, plan.k())
             }
             Method::Rmgm | Method::Dgm => (Shares::new(&[SHARES])?, mixed_row_count(definition, mu)),
@@ -134,7 +135,7 @@ impl Seal {
         for party in definition.own_parties() {
             if u128::from(terms.k) * party.width() as u128 > MOST_SUMS {
                 return Err(Error::study(
-                    format!("party {:?}", party.name()),
+                    Place::party(party.name()),
                     "k released rows of its columns are too many to hold in memory; choose a smaller k, or fewer columns",
                 ));
             }
@@ -163,9 +164,9 @@ impl Seal {
 
     fn calibrated(definition: &Definition, terms: &Terms) -> Result<Vec<PartySeal>, Error> {
         let plan =
-            Plan::given(definition.rows(), terms.mu, &terms.shares, terms.k).map_err(of_party("all"))?;
+            Plan::given(definition.rows(), terms.mu, &terms.shares, terms.k).map_err(at(Key::Parties))?;
         let party = |party: &Party| {
-            let plan = plan.party(layout(party)).map_err(of_party(party.name()))?;
+            let plan = plan.party(layout(party)).map_err(at(Place::party(party.name())))?;
             Ok(PartySeal { name: party.name().to_owned(), noise: PartyNoise::Calibrated(plan) })
         };
         definition.own_parties().iter().map(party).collect()

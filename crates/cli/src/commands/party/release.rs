@@ -2,8 +2,8 @@
 
 use anyhow::Result;
 use potluck_client::{FileDigest, Hub};
-use potluck_party::Ledger;
 use potluck_party::ledger::State;
+use potluck_party::{Ledger, Order};
 use potluck_release::files::Existing;
 use potluck_release::signing::{PublicKey, SigningKey};
 use potluck_release::{Release, Study};
@@ -12,9 +12,8 @@ use serde_json::json;
 use super::membership::Membership;
 use super::{Restored, check_continuity_unless, current_log, drawn_release};
 use crate::args::party::PartyRelease;
-use crate::args::{self, LedgerArguments, PartyArguments};
 use crate::commands::Settings;
-use crate::commands::release::{Order, ledger_path};
+use crate::commands::release::{ledger_path, release_table};
 use crate::exit::WrongUsage;
 
 pub(super) fn run(arguments: &PartyRelease, settings: &Settings<'_>) -> Result<()> {
@@ -41,7 +40,7 @@ pub(super) fn run(arguments: &PartyRelease, settings: &Settings<'_>) -> Result<(
     let repeated = match &drawn {
         Some(_) if published.is_some() => true,
         Some(release) if is_recorded(arguments, release)? => true,
-        _ => draw(arguments, &membership, settings)?,
+        _ => draw(arguments, &membership, &study, settings)?,
     };
     let release = drawn_release(&membership, &study, Some(&key))?.ok_or_else(|| {
         WrongUsage(format!("{} is gone; run this again", membership.release_file().display()))
@@ -53,7 +52,8 @@ pub(super) fn run(arguments: &PartyRelease, settings: &Settings<'_>) -> Result<(
     drop(progress);
     let digest = FileDigest::of(&file)?;
     let log = current_log(&hub, &membership)?;
-    log.check_release(&release, &digest.sha256).map_err(|what| hub.unsound("the event log", &what))?;
+    log.check_release(&release, &digest.sha256)
+        .map_err(|error| hub.unsound("the event log", &error.to_string()))?;
     log.head().clone_into(&mut membership.head);
     membership.save()?;
     let value = json!({
@@ -144,26 +144,25 @@ fn is_recorded(arguments: &PartyRelease, release: &Release) -> Result<bool> {
 }
 
 /// Draws the release, or takes it up where it stopped, into the state folder; whether it had been drawn before.
-fn draw(arguments: &PartyRelease, membership: &Membership, settings: &Settings<'_>) -> Result<bool> {
-    let data = arguments
-        .data
-        .clone()
-        .ok_or_else(|| WrongUsage("the release is not drawn yet: name your table with --data".to_owned()))?;
-    let release = args::Release {
-        party: PartyArguments { study: membership.study_file(), name: membership.party.clone() },
-        data: Some(data.clone()),
-        sums: None,
-        state: None,
-        id: arguments.id.clone(),
-        ignore_extra: arguments.ignore_extra,
-        ledger: LedgerArguments { ledger: arguments.ledger.ledger.clone() },
+fn draw(
+    arguments: &PartyRelease,
+    membership: &Membership,
+    study: &Study,
+    settings: &Settings<'_>,
+) -> Result<bool> {
+    let order = Order {
+        study: study.clone(),
+        party: membership.party.clone(),
+        ledger: ledger_path(&arguments.ledger)?,
         budget: arguments.budget.clone(),
         out: membership.release_file(),
+        // A release that is there is never replaced by another: that would be a second charge.
+        existing: Existing::Keep,
         signing_key: Some(membership.signing_key.clone()),
-        yes: arguments.yes,
+        inputs: [membership.study_file()].into_iter().chain(arguments.data.clone()).collect(),
         accept_low_accuracy: arguments.accept_low_accuracy,
     };
-    // A release that is there is never replaced by another: that would be a second charge.
-    let keep = Settings { existing: Existing::Keep, tmp: settings.tmp.clone(), ..*settings };
-    Ok(Order::new(&release, &keep)?.read_table(&data)?.repeated)
+    let access = settings.access(&arguments.id, arguments.ignore_extra);
+    let data = arguments.data.as_deref();
+    Ok(release_table(order, data, &access, arguments.yes, settings.printer)?.repeated)
 }

@@ -1,5 +1,6 @@
 //! The form as it was filled in: kept as text, whatever it says, and turned into a study if it can be.
 
+use potluck_release::place::{Key, Place};
 use potluck_release::study::{Definition, IdKind, Method};
 use potluck_release::{Error, Study};
 use serde::Serialize;
@@ -283,7 +284,7 @@ impl StudyForm {
             Error::Study { place, problem } => {
                 let field = self.field_of(place);
                 let message = if field.is_some() {
-                    sentence(problem)
+                    sentence(&problem.to_string())
                 } else {
                     sentence(&format!("{place}: {problem}"))
                 };
@@ -300,32 +301,37 @@ impl StudyForm {
         }
     }
 
-    fn field_of(&self, place: &str) -> Option<String> {
-        let known = match place {
-            "study.name" => Some("name"),
-            "study.rows" => Some("rows"),
-            "study.id" => Some("id"),
-            "study.method" | "study.mixing" => Some("method"),
-            "study.extends" => Some("extends"),
-            "privacy.epsilon" => Some("epsilon"),
-            "privacy.delta" => Some("delta"),
-            _ => None,
-        };
-        if let Some(field) = known {
-            return Some(field.to_owned());
-        }
-        for (at, party) in self.parties.iter().enumerate() {
-            let of_party = format!("party {:?}", party.name.trim());
-            if place == of_party {
-                return Some(party_field(at, "name"));
+    /// The field that a place of the study is filled in at.
+    fn field_of(&self, place: &Place) -> Option<String> {
+        match place {
+            Place::Key(key) => field_of_key(*key).map(str::to_owned),
+            Place::Party(name) => self.party_named(name).map(|at| party_field(at, "name")),
+            Place::Column { party, column } => {
+                let at = self.party_named(party)?;
+                let columns = &self.parties[at].columns;
+                let position = columns.iter().position(|one| one.name.trim() == column)?;
+                Some(column_field(at, position, "name"))
             }
-            let is_here =
-                |column: &ColumnForm| place == format!("{of_party}, column {:?}", column.name.trim());
-            if let Some(column) = party.columns.iter().position(is_here) {
-                return Some(column_field(at, column, "name"));
-            }
+            // The form does not ask for it.
+            Place::ClipNorm(_) => None,
         }
-        None
+    }
+
+    fn party_named(&self, name: &str) -> Option<usize> {
+        self.parties.iter().position(|party| party.name.trim() == name)
+    }
+}
+
+fn field_of_key(key: Key) -> Option<&'static str> {
+    match key {
+        Key::Name => Some("name"),
+        Key::Rows => Some("rows"),
+        Key::Id => Some("id"),
+        Key::Method | Key::Mixing => Some("method"),
+        Key::Extends => Some("extends"),
+        Key::Epsilon => Some("epsilon"),
+        Key::Delta => Some("delta"),
+        Key::Format | Key::K | Key::Preset | Key::MissingTokens | Key::Calibration | Key::Parties => None,
     }
 }
 
