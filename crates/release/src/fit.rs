@@ -296,6 +296,17 @@ fn estimand(fit: &Fit) -> String {
     }
 }
 
+/// What the default learner's coefficients estimate, with a word on cut values where some are about them.
+fn estimand_of_study(findings: &[Vec<Finding>]) -> String {
+    const STUDY: &str = "coefficients of the study itself, that is of the regression of all its subjects, missing values counting as the middle of their column";
+    let is_cut = |of: &Vec<Finding>| of.iter().any(Finding::is_about_cut_values);
+    match findings.iter().filter(|of| is_cut(of)).count() {
+        0 => STUDY.to_owned(),
+        count if count == findings.len() => format!("{STUDY}, and all values as the releases cut them"),
+        _ => format!("{STUDY}; those about cut values, of all values as the releases cut them"),
+    }
+}
+
 /// Everything about a public dataset that learners need.
 struct Material<'a> {
     study: &'a Study,
@@ -463,8 +474,7 @@ impl Found {
             material.noise[j].powi(2) * material.columns[j].len() as f64 / squares
         });
         Ok(Self {
-            estimand: "coefficients of the study itself, that is of the regression of all its subjects, missing values counting as the middle of their column"
-                .to_owned(),
+            estimand: estimand_of_study(&findings),
             diagnostics: Diagnostics {
                 degrees: fit.estimate.degrees() as u64,
                 r_squared: Some(RSquared {
