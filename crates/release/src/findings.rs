@@ -28,6 +28,19 @@ pub enum FindingKind {
     Confounders,
 }
 
+impl FindingKind {
+    /// Its name in files and programs.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::LabelTails => "label-tails",
+            Self::FeatureTails => "feature-tails",
+            Self::LabelUnresolved => "label-unresolved",
+            Self::FeatureUnresolved => "feature-unresolved",
+            Self::Confounders => "confounders",
+        }
+    }
+}
+
 /// A finding about one coefficient or about R².
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -243,12 +256,11 @@ impl Model {
     /// What a finding says of one coefficient.
     pub fn said_of(&self, coefficient: &Coefficient, finding: &Finding) -> Sentence {
         let name = coefficient.term.name();
-        let is_about_label =
-            matches!(finding.kind, FindingKind::LabelTails | FindingKind::LabelUnresolved);
+        let is_about_label = matches!(finding.kind, FindingKind::LabelTails | FindingKind::LabelUnresolved);
         let all = self.findings();
-        let shared = all.into_iter().find(|said| {
-            is_about_label && said.kind == finding.kind && said.coefficients.contains(&name)
-        });
+        let shared = all
+            .into_iter()
+            .find(|said| is_about_label && said.kind == finding.kind && said.coefficients.contains(&name));
         shared.unwrap_or_else(|| self.said(finding, vec![name])).sentence
     }
 
@@ -325,7 +337,9 @@ mod tests {
     #[test]
     fn one_coefficient_and_several_are_spoken_of_differently() {
         assert!(said(FindingKind::FeatureTails, &["age"], false).starts_with("age is lopsided "));
-        assert!(said(FindingKind::FeatureTails, &["age", "bmi"], false).starts_with("age and bmi are lopsided "));
+        assert!(
+            said(FindingKind::FeatureTails, &["age", "bmi"], false).starts_with("age and bmi are lopsided ")
+        );
         let unresolved = said(FindingKind::FeatureUnresolved, &["age"], true);
         assert_eq!(
             unresolved,
@@ -356,12 +370,21 @@ mod tests {
     }
 
     #[test]
+    fn kinds_have_the_same_name_in_files_and_programs() {
+        for kind in KINDS {
+            assert_eq!(serde_json::to_value(kind).unwrap(), kind.name());
+        }
+    }
+
+    #[test]
     fn every_kind_has_words_of_its_own() {
         let mut short: Vec<&str> =
             KINDS.iter().map(|&kind| Finding { kind, columns: Vec::new() }.short()).collect();
         short.dedup();
         assert_eq!(short.len(), KINDS.len());
         let long: Vec<String> = KINDS.iter().map(|&kind| said(kind, &["age"], true)).collect();
-        assert!(long.iter().all(|text| text.ends_with('.') && text.contains("age") || text.contains("pressure")));
+        assert!(
+            long.iter().all(|text| text.ends_with('.') && text.contains("age") || text.contains("pressure"))
+        );
     }
 }

@@ -2,6 +2,7 @@
 
 use maud::{Markup, html};
 use potluck_release::Model;
+use potluck_release::findings::{Piece, Sentence};
 use potluck_release::model::{Coefficient, Estimate, Learner, Term};
 use potluck_release::study::{Definition, IdKind, Method};
 
@@ -80,8 +81,46 @@ pub fn names(all: &[String]) -> Markup {
     }
 }
 
-/// The one sentence to take home.
+/// A sentence about findings, as markup.
+pub(crate) fn sentence_markup(sentence: &Sentence) -> Markup {
+    html! {
+        @for piece in sentence.pieces() {
+            @match piece { Piece::Words(words) => (words), Piece::Name(one) => (name(one)) }
+        }
+    }
+}
+
+/// The sentence to take home, and what must be said with it.
 pub(crate) fn headline(model: &Model) -> Markup {
+    html! {
+        (outcome(model))
+        (reservation(model, Coefficient::has_unsure_interval, ["Its interval cannot be relied on.", "No interval here can be relied on."], "The intervals of ", " cannot be relied on."))
+        (reservation(model, Coefficient::is_about_cut_values, ["It is about cut values.", "All of them are about cut values."], "About cut values: ", "."))
+    }
+}
+
+/// What must be said with the headline of the coefficients of which something holds: of all of them, or around names.
+fn reservation(
+    model: &Model,
+    holds: impl Fn(&Coefficient) -> bool,
+    [of_one, of_all]: [&str; 2],
+    before: &str,
+    after: &str,
+) -> Markup {
+    let some: Vec<String> =
+        model.coefficients.iter().filter(|one| holds(one)).map(|one| one.term.name()).collect();
+    html! {
+        @match (some.len(), model.coefficients.len()) {
+            (0, _) => {},
+            (1, 1) => { " " (of_one) }
+            (count, all) if count == all => { " " (of_all) }
+            _ => { " " (before) (names(&some)) (after) }
+        }
+    }
+}
+
+/// How many coefficients differ from 0, and which.
+fn outcome(model: &Model) -> Markup {
     let level = numbers::level(model.level);
     let (clear, unclear) = split(model);
     html! {
