@@ -106,8 +106,8 @@ impl Finding {
                     " vary between people: do not rely on their intervals.",
                 )),
             FindingKind::Confounders => sentence
-                .words(of.one_or_many("What looks like an effect of ", "What look like effects of "))
-                .names(of.names, "and")
+                .words("What looks like an effect of ")
+                .names(of.names, "or")
                 .words(" may come from ")
                 .columns(&self.columns)
                 .words(of.one_or_many(
@@ -347,7 +347,8 @@ mod tests {
         );
         let confounders = said(FindingKind::Confounders, &["age", "bmi"], true);
         assert!(
-            confounders.starts_with("What look like effects of age and bmi may come from salt or exercise: "),
+            confounders
+                .starts_with("What looks like an effect of age or bmi may come from salt or exercise: "),
             "{confounders}"
         );
     }

@@ -244,7 +244,7 @@ fn cut_to(model: &Model) -> Markup {
     html! {
         @if !cuts.is_empty() {
             p {
-                "Cut values: the releases cut at least what lies beyond these ranges, and the marked coefficients are about what was left. "
+                "The releases cut at least what lies beyond these ranges, and coefficients about cut values are about what is left: "
                 @for (at, cut) in cuts.iter().enumerate() {
                     @let width = cut.kept[1] - cut.kept[0];
                     @if at > 0 { "; " }

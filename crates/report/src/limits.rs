@@ -14,7 +14,7 @@ use potluck_release::{Model, PublicDataset};
 
 use crate::chart::parts::{NAMES, PARTS, shares};
 use crate::numbers;
-use crate::words::{self, named, split};
+use crate::words::{self, named, of_which, split};
 
 /// Clipping is spoken of where it makes up this much of the variance, or shrank a spread by this factor.
 const NOTABLE_CLIPPING: f64 = 0.1;
@@ -178,7 +178,7 @@ pub fn limits(model: &Model, dataset: Option<&PublicDataset>) -> Vec<Point> {
 fn resolved(model: &Model) -> Text {
     let level = numbers::level(model.level);
     let (clear, unclear) = split(model);
-    let unsure = features(model, Coefficient::has_unsure_interval);
+    let unsure = of_which(model, Coefficient::has_unsure_interval);
     let chance = numbers::significant((1.0 - model.level) * 100.0, 3);
     Text::default()
         .when(!clear.is_empty(), |text| {
@@ -192,9 +192,9 @@ fn resolved(model: &Model) -> Text {
             )
         })
         .when(!unsure.is_empty(), |text| {
-            text.words("Do not rely on the intervals of ")
+            text.words(if unsure.len() == 1 { "Do not rely on the interval of " } else { "Do not rely on the intervals of " })
                 .names(&unsure)
-                .words(": noise hides too much of what they hang on. ")
+                .words(": noise hides too much. ")
         })
         .when(model.coefficients.len() > 1, |text| {
             text.words(format!(
@@ -241,11 +241,6 @@ fn confounders(model: &Model) -> Option<Text> {
     Some(text.words(
         "They would be told apart by releases with more people or a larger ε, which show how columns of different parties go together, or by one party that releases all of these columns.",
     ))
-}
-
-/// Names of the features of whose coefficients something holds.
-fn features(model: &Model, holds: impl Fn(&Coefficient) -> bool) -> Vec<String> {
-    model.coefficients.iter().filter(|one| holds(one)).map(|one| one.term.name()).collect()
 }
 
 fn remedies(model: &Model, average: &[f64; PARTS], study: Option<&Study>) -> Text {
@@ -400,7 +395,7 @@ fn widest(model: &Model, parties: &[&PartySummary]) -> Text {
 
 fn clipping(average: Option<&[f64; PARTS]>, model: &Model, parties: &[&PartySummary]) -> Option<Text> {
     let share = average.map_or(0.0, |&[.., share]| share);
-    let cut = features(model, Coefficient::is_about_cut_values);
+    let cut = of_which(model, Coefficient::is_about_cut_values);
     let columns = parties.iter().flat_map(|party| party.columns.iter().map(move |column| (party, column)));
     let used = columns.filter(|(_, column)| is_used(model, &column.name));
     let most = used

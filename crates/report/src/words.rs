@@ -92,31 +92,30 @@ pub(crate) fn sentence_markup(sentence: &Sentence) -> Markup {
 
 /// The sentence to take home, and what must be said with it.
 pub(crate) fn headline(model: &Model) -> Markup {
+    let all = model.coefficients.len();
+    let unsure = of_which(model, Coefficient::has_unsure_interval);
+    let cut = of_which(model, Coefficient::is_about_cut_values);
     html! {
         (outcome(model))
-        (reservation(model, Coefficient::has_unsure_interval, ["Its interval cannot be relied on.", "No interval here can be relied on."], "The intervals of ", " cannot be relied on."))
-        (reservation(model, Coefficient::is_about_cut_values, ["It is about cut values.", "All of them are about cut values."], "About cut values: ", "."))
+        @match (unsure.len(), all) {
+            (0, _) => {},
+            (1, 1) => { " Do not rely on its interval." }
+            (1, _) => { " Do not rely on the interval of " (names(&unsure)) "." }
+            (some, all) if some == all => { " Do not rely on any interval here." }
+            _ => { " Do not rely on the intervals of " (names(&unsure)) "." }
+        }
+        @match (cut.len(), all) {
+            (0, _) => {},
+            (1, 1) => { " It is about cut values." }
+            (some, all) if some == all => { " All of them are about cut values." }
+            _ => { " About cut values: " (names(&cut)) "." }
+        }
     }
 }
 
-/// What must be said with the headline of the coefficients of which something holds: of all of them, or around names.
-fn reservation(
-    model: &Model,
-    holds: impl Fn(&Coefficient) -> bool,
-    [of_one, of_all]: [&str; 2],
-    before: &str,
-    after: &str,
-) -> Markup {
-    let some: Vec<String> =
-        model.coefficients.iter().filter(|one| holds(one)).map(|one| one.term.name()).collect();
-    html! {
-        @match (some.len(), model.coefficients.len()) {
-            (0, _) => {},
-            (1, 1) => { " " (of_one) }
-            (count, all) if count == all => { " " (of_all) }
-            _ => { " " (before) (names(&some)) (after) }
-        }
-    }
+/// Names of the features of whose coefficients something holds.
+pub(crate) fn of_which(model: &Model, holds: impl Fn(&Coefficient) -> bool) -> Vec<String> {
+    model.coefficients.iter().filter(|one| holds(one)).map(|one| one.term.name()).collect()
 }
 
 /// How many coefficients differ from 0, and which.

@@ -1058,10 +1058,10 @@ fn a_headline_says_which_intervals_cannot_be_relied_on_and_what_is_about_cut_val
     let plain = lead(&[]);
     assert!(
         lead(&[FindingKind::FeatureUnresolved])
-            .ends_with(&format!("The intervals of {second} cannot be relied on."))
+            .ends_with(&format!("Do not rely on the interval of {second}."))
     );
     assert!(lead(&[FindingKind::FeatureTails]).ends_with(&format!("About cut values: {second}.")));
-    assert!(lead(&[FindingKind::LabelUnresolved]).ends_with("No interval here can be relied on."));
+    assert!(lead(&[FindingKind::LabelUnresolved]).ends_with("Do not rely on any interval here."));
     assert!(lead(&[FindingKind::LabelTails]).ends_with("All of them are about cut values."));
     assert_eq!(lead(&[FindingKind::Confounders]), plain, "the interval allows for it");
 }
@@ -1100,7 +1100,7 @@ fn limits_know_open_confounders_and_do_not_undo_what_was_cut() {
     let all = said(&[FindingKind::LabelTails], "Clipping").unwrap();
     assert!(all.contains("The fit does not make up for that here"), "{all}");
     let resolved = said(&[FindingKind::FeatureUnresolved], "What was resolved").unwrap();
-    assert!(resolved.contains(&format!("Do not rely on the intervals of {name}")), "{resolved}");
+    assert!(resolved.contains(&format!("Do not rely on the interval of {name}: ")), "{resolved}");
 }
 
 #[test]
