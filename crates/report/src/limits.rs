@@ -421,9 +421,9 @@ fn clipping(average: Option<&[f64; PARTS]>, model: &Model, parties: &[&PartySumm
         0 => text.words("The fit makes up for that on average, and the intervals carry an allowance for it. "),
         count if count == model.coefficients.len() => text.words("The fit does not make up for that here, because the values are not spread like a bell: coefficients and intervals are about the cut values. "),
         _ => text
-            .words("The fit makes up for that on average, and the intervals carry an allowance for it, but for ")
+            .words("The fit makes up for that on average, and the intervals carry an allowance for it, but not for coefficients about cut values: ")
             .names(&cut)
-            .words(": these coefficients are about the cut values. "),
+            .words(". "),
     };
     let text = text.words("Clipping fades with more people, a larger ε, or fewer columns at ");
     Some(match most {
@@ -464,7 +464,7 @@ fn estimand(model: &Model) -> Text {
     Text::of(words::sentence(&model.estimand))
         .when(of_study, |text| {
             text.words(" They are what the parties' tables would give side by side and without noise; the intervals say how far the estimates may be from it")
-                .words(if model.findings().is_empty() { "." } else { ", but where a finding says otherwise." })
+                .words(if model.findings().is_empty() { "." } else { ", except where a finding says otherwise." })
         })
         .when(attenuated, |text| {
             text.words(" Noise pulls them towards 0, most where its share is largest: a feature that is uncorrelated with the others keeps 1 minus its noise share of its coefficient. The intervals are about these attenuated values and need not cover those of the study itself.")

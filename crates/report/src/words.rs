@@ -107,7 +107,7 @@ pub(crate) fn headline(model: &Model) -> Markup {
         @match (cut.len(), all) {
             (0, _) => {},
             (1, 1) => { " It is about cut values." }
-            (some, all) if some == all => { " All of them are about cut values." }
+            (some, all) if some == all => { " All coefficients are about cut values." }
             _ => { " About cut values: " (names(&cut)) "." }
         }
     }

@@ -1062,7 +1062,7 @@ fn a_headline_says_which_intervals_cannot_be_relied_on_and_what_is_about_cut_val
     );
     assert!(lead(&[FindingKind::FeatureTails]).ends_with(&format!("About cut values: {second}.")));
     assert!(lead(&[FindingKind::LabelUnresolved]).ends_with("Do not rely on any interval here."));
-    assert!(lead(&[FindingKind::LabelTails]).ends_with("All of them are about cut values."));
+    assert!(lead(&[FindingKind::LabelTails]).ends_with("All coefficients are about cut values."));
     assert_eq!(lead(&[FindingKind::Confounders]), plain, "the interval allows for it");
 }
 
@@ -1096,7 +1096,7 @@ fn limits_know_open_confounders_and_do_not_undo_what_was_cut() {
         "{confounders}"
     );
     let some = said(&[FindingKind::FeatureTails], "Clipping").unwrap();
-    assert!(some.contains(&format!("but for {name}: these coefficients are about the cut values")), "{some}");
+    assert!(some.contains(&format!("but not for coefficients about cut values: {name}.")), "{some}");
     let all = said(&[FindingKind::LabelTails], "Clipping").unwrap();
     assert!(all.contains("The fit does not make up for that here"), "{all}");
     let resolved = said(&[FindingKind::FeatureUnresolved], "What was resolved").unwrap();
