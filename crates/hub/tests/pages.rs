@@ -314,7 +314,10 @@ fn explored_regressions_are_those_of_the_library() {
         let before = seen.html.find("<data ").unwrap();
         for said in model.findings() {
             found += 1;
-            assert!(text_of(&seen.html[..before]).contains(&said.sentence.to_string()), "{said:?} comes late");
+            assert!(
+                text_of(&seen.html[..before]).contains(&said.sentence.to_string()),
+                "{said:?} comes late"
+            );
         }
         assert_eq!(seen.html.contains(HEADING), !model.findings().is_empty());
         seen.says(&format!("{}/studies/{id}/explore?{}", hub.url, query.replace('&', "&amp;")));

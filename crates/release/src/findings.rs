@@ -269,8 +269,8 @@ impl Model {
     /// A column that may hold every value of its public range is left out: only rows as a whole were cut there.
     pub fn cut_to(&self) -> Vec<Cut> {
         let about = || self.coefficients.iter().filter(|one| one.is_about_cut_values());
-        let label = about().next().map(|_| (&self.label, &self.label_unit, self.label_kept));
-        let features = about().map(|one| (&one.term, &one.unit, one.kept));
+        let label = about().next().map(|_| (&self.label, self.label_unit.as_ref(), self.label_kept));
+        let features = about().map(|one| (&one.term, one.unit.as_ref(), one.kept));
         label.into_iter().chain(features).filter_map(|(term, unit, kept)| cut(term, unit, kept?)).collect()
     }
 
@@ -281,10 +281,10 @@ impl Model {
 }
 
 /// A column with what it was cut to, if that is less than its public range.
-fn cut(term: &Term, unit: &Option<String>, kept: [f64; 2]) -> Option<Cut> {
+fn cut(term: &Term, unit: Option<&String>, kept: [f64; 2]) -> Option<Cut> {
     let (lo, hi) = term.range();
     let is_narrower = kept[0] > lo || kept[1] < hi;
-    is_narrower.then(|| Cut { name: term.name(), unit: unit.clone(), kept })
+    is_narrower.then(|| Cut { name: term.name(), unit: unit.cloned(), kept })
 }
 
 /// A number with as many digits as a range of this width needs.

@@ -1130,16 +1130,14 @@ fn an_interval_is_drawn_as_it_lies_about_its_estimate() {
         nodes.filter(|node| node.tag_name().name() == element).collect::<Vec<_>>()
     };
     let dot = drawn("circle").into_iter().map(|dot| attribute(&dot, "cx")).next().unwrap();
-    let whisker = drawn("polyline").into_iter().filter(|line| line.attribute("stroke") == Some("#0B5A8A"));
-    let ends: Vec<f64> = whisker
-        .filter_map(|line| {
-            let points: Vec<&str> = line.attribute("points").unwrap().split_whitespace().collect();
-            let x = |point: &str| point.split_once(',').unwrap().0.parse::<f64>().unwrap();
-            (x(points[0]) < x(points[1])).then(|| [x(points[0]), x(points[1])])
-        })
-        .next()
-        .unwrap()
-        .to_vec();
+    let x = |point: &str| point.split_once(',').unwrap().0.parse::<f64>().unwrap();
+    let lies = |line: roxmltree::Node<'_, '_>| {
+        let points: Vec<f64> = line.attribute("points").unwrap().split_whitespace().map(x).collect();
+        (points[0] < points[1]).then(|| [points[0], points[1]])
+    };
+    let mut whisker =
+        drawn("polyline").into_iter().filter(|line| line.attribute("stroke") == Some("#0B5A8A"));
+    let ends = whisker.find_map(lies).unwrap();
     let ratio = (ends[1] - dot) / (dot - ends[0]);
     assert!((ratio - 10.0).abs() < 0.2, "{ends:?} about {dot}");
 }

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, overload
+from typing import TYPE_CHECKING, Any, Literal, cast, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -28,11 +28,6 @@ _WIDTH = 78
 """Characters that a summary takes at least."""
 
 
-_Kind: TypeAlias = Literal[
-    "label-tails", "feature-tails", "label-unresolved", "feature-unresolved", "confounders"
-]
-
-
 @dataclass(frozen=True)
 class Finding:
     """What published numbers say against a coefficient (docs/LEARNERS.md#findings).
@@ -49,7 +44,7 @@ class Finding:
         The finding in a sentence.
     """
 
-    kind: _Kind
+    kind: Literal["label-tails", "feature-tails", "label-unresolved", "feature-unresolved", "confounders"]
     columns: tuple[str, ...]
     text: str
 
@@ -147,7 +142,7 @@ class LinearRegression:
         self.n_features_in_ = len(model.inputs)
         self.bse_ = model.standard_errors[1:]
         self.findings_ = [
-            [Finding(cast(_Kind, kind), tuple(columns), text) for kind, columns, text in of_one]
+            [Finding(cast(Any, kind), tuple(columns), text) for kind, columns, text in of_one]
             for of_one in model.findings
         ]
         self.r_squared_ = model.r_squared
