@@ -208,8 +208,8 @@ pub(crate) fn table(header: &[&str], rows: &[Vec<String>]) -> String {
     text
 }
 
-/// The text in lines of at most 100 characters, where its words allow it: the first one begins with `first`, the others
-/// are indented as far.
+/// The text in lines of at most 100 characters, where its words allow it: the first one begins with
+/// `first`, the others are indented as far.
 pub(crate) fn wrapped(text: &str, first: &str) -> String {
     let indent = " ".repeat(first.chars().count());
     let mut lines = String::new();

@@ -49,7 +49,8 @@ fn uniform(person: u64, column: u64) -> f64 {
     ((x ^ (x >> 31)) >> 11) as f64 / (1_u64 << 53) as f64
 }
 
-/// A public dataset in which incomes have a long tail and loans vary far less than their bounds allow.
+/// A public dataset in which incomes have a long tail and loans vary far less than their bounds
+/// allow.
 fn incomes() -> Workplace {
     let place = Workplace::empty();
     place.write("study.toml", STUDY);

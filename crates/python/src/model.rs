@@ -315,8 +315,9 @@ impl Model {
         self.content.cut_to().iter().map(ToString::to_string).collect()
     }
 
-    /// Intervals of the intercept and the coefficients, one a row; at the model's level unless another is given: then both
-    /// sides are stretched or shortened, which is exact for symmetric intervals and about right for others.
+    /// Intervals of the intercept and the coefficients, one a row; at the model's level unless
+    /// another is given: then both sides are stretched or shortened, which is exact for symmetric
+    /// intervals and about right for others.
     #[pyo3(signature = (level=None))]
     fn intervals<'py>(
         &self,
@@ -337,10 +338,11 @@ impl Model {
         Ok(PyArray2::from_vec2(py, &rows).map_err(PyErr::from)?)
     }
 
-    /// Two-sided p-values of the intercept and the coefficients: 1 less the level at which `intervals` reach 0.
+    /// Two-sided p-values of the intercept and the coefficients: 1 less the level at which
+    /// `intervals` reach 0.
     ///
-    /// By Student's t, scaled to the side of the interval that lies towards 0: below 1 less the model's level just where
-    /// the interval excludes 0.
+    /// By Student's t, scaled to the side of the interval that lies towards 0: below 1 less the
+    /// model's level just where the interval excludes 0.
     fn p_values<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyArray1<f64>>, Error> {
         let degrees = self.content.diagnostics.degrees as f64;
         let level = Level::new(self.content.level).map_err(ReleaseError::from)?;

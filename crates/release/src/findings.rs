@@ -264,9 +264,11 @@ impl Model {
         shared.unwrap_or_else(|| self.said(finding, vec![name])).sentence
     }
 
-    /// What values were cut to, of every column that a coefficient about cut values has to do with: the label first.
+    /// What values were cut to, of every column that a coefficient about cut values has to do with:
+    /// the label first.
     ///
-    /// A column that may hold every value of its public range is left out: only rows as a whole were cut there.
+    /// A column that may hold every value of its public range is left out: only rows as a whole
+    /// were cut there.
     pub fn cut_to(&self) -> Vec<Cut> {
         let about = || self.coefficients.iter().filter(|one| one.is_about_cut_values());
         let label = about().next().map(|_| (&self.label, self.label_unit.as_ref(), self.label_kept));

@@ -296,7 +296,8 @@ fn estimand(fit: &Fit) -> String {
     }
 }
 
-/// What the default learner's coefficients estimate, with a word on cut values where some are about them.
+/// What the default learner's coefficients estimate, with a word on cut values where some are about
+/// them.
 fn estimand_of_study(findings: &[Vec<Finding>]) -> String {
     const STUDY: &str = "coefficients of the study itself, that is of the regression of all its subjects, missing values counting as the middle of their column";
     let is_cut = |of: &Vec<Finding>| of.iter().any(Finding::is_about_cut_values);

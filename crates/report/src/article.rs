@@ -132,8 +132,8 @@ fn mark(words: Option<String>) -> Markup {
     html! { @if let Some(words) = words { " " span .mark { "◆ " (words) } } }
 }
 
-/// What a reader must know before the first number: what is wrong with the fit, and what published numbers say against
-/// its coefficients.
+/// What a reader must know before the first number: what is wrong with the fit, and what published
+/// numbers say against its coefficients.
 pub(crate) fn opening(model: &Model) -> Markup {
     let findings = model.findings();
     html! {
@@ -189,7 +189,8 @@ fn has_findings(model: &Model) -> bool {
     model.coefficients.iter().any(|one| !one.findings.is_empty())
 }
 
-/// The cells of one line of the table of coefficients; `last` is the coefficient to predict with, or its noise share.
+/// The cells of one line of the table of coefficients; `last` is the coefficient to predict with,
+/// or its noise share.
 fn estimate_cells(
     what: Markup,
     unit: &str,

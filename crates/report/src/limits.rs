@@ -232,7 +232,8 @@ fn main_limit(average: &[f64; PARTS]) -> Text {
     text.words(".")
 }
 
-/// What looks like effects of some features and may be those of others, and what would tell them apart.
+/// What looks like effects of some features and may be those of others, and what would tell them
+/// apart.
 fn confounders(model: &Model) -> Option<Text> {
     let all = model.findings();
     let mut open = all.iter().filter(|said| said.kind == FindingKind::Confounders).peekable();

@@ -933,7 +933,8 @@ const KINDS: [FindingKind; 5] = [
     FindingKind::Confounders,
 ];
 
-/// The model with no findings but these: of the label on every coefficient and on R², others on the second one.
+/// The model with no findings but these: of the label on every coefficient and on R², others on the
+/// second one.
 fn with_findings(mut model: Model, kinds: &[FindingKind]) -> Model {
     let is_of_label =
         |kind: FindingKind| matches!(kind, FindingKind::LabelTails | FindingKind::LabelUnresolved);

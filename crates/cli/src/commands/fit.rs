@@ -172,7 +172,8 @@ fn r_squared(known: Option<RSquared>) -> String {
     }
 }
 
-/// What each variance is made of. A table of its own: beside the estimates it would not fit on a terminal.
+/// What each variance is made of. A table of its own: beside the estimates it would not fit on a
+/// terminal.
 fn parts(model: &Model) -> String {
     if !has_parts(model) {
         return String::new();

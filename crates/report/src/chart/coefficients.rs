@@ -20,8 +20,9 @@ pub fn coefficient_plot(model: &Model) -> String {
 /// The coefficients with their intervals, in the label's unit: one row a feature, each for a rise by half of the
 /// range that the release kept of it, so that features can be compared.
 ///
-/// Intervals that include 0 have an open dot and a muted colour; a coefficient that something speaks against has a
-/// diamond on a dashed line; an arrow head ends a whisker that goes on beyond the scale.
+/// Intervals that include 0 have an open dot and a muted colour; a coefficient that something
+/// speaks against has a diamond on a dashed line; an arrow head ends a whisker that goes on beyond
+/// the scale.
 pub fn coefficient_plot_in(model: &Model, layout: Layout) -> String {
     let title = axis_lines(model, layout);
     let geometry = Geometry::new(layout, model, title.len());
