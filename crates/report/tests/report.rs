@@ -1144,6 +1144,29 @@ fn an_interval_is_drawn_as_it_lies_about_its_estimate() {
 }
 
 #[test]
+fn an_interval_that_cannot_be_relied_on_does_not_squeeze_the_others() {
+    let (model, _) = calibrated_clinics();
+    let mut model = with_findings(model, &[FindingKind::FeatureUnresolved]);
+    edit(&mut model, |at| if at == 1 { (4e6, 1e6) } else { (0.2, 0.05) });
+    let squeezed = coefficient_plot(&with_findings(model.clone(), &[]));
+    let svg = coefficient_plot(&model);
+    check_chart(&svg);
+    // The far end of the one is beyond the axis, and the widths of the others can be seen.
+    assert!(svg.contains("<polygon") && svg != squeezed);
+    let widest_of = |svg: &str| {
+        let document = Document::parse(svg).unwrap();
+        let lines = document.root_element().children().filter(|node| node.tag_name().name() == "polyline");
+        let solid = lines.filter(|line| line.attribute("stroke") == Some("#0B5A8A")).map(|line| {
+            let x = |point: &str| point.split_once(',').unwrap().0.parse::<f64>().unwrap();
+            let points: Vec<f64> = line.attribute("points").unwrap().split_whitespace().map(x).collect();
+            points[1] - points[0]
+        });
+        solid.fold(0.0, f64::max)
+    };
+    assert!(widest_of(&svg) > 100.0, "{svg}");
+}
+
+#[test]
 fn a_preview_says_in_which_share_of_releases_something_speaks_against_a_coefficient() {
     let coefficient = |name, with_findings| potluck_report::PreviewCoefficient {
         name,

@@ -120,17 +120,21 @@ fn whisker(canvas: &Canvas<'_>, axis: &Axis, y: f64, coefficient: &Coefficient) 
     }
 }
 
-/// The ends of the scale: 0, every interval that excludes 0, and those others that are not out of proportion.
+/// The ends of the scale: 0, every interval that excludes 0, and those others that are not out of
+/// proportion. Intervals that cannot be relied on must not squeeze the others.
 fn range(coefficients: &[Coefficient]) -> (f64, f64) {
     let extent = |value: &Estimate| value.low.abs().max(value.high.abs());
-    let changes: Vec<Estimate> = coefficients.iter().map(change).collect();
-    let finite = || changes.iter().filter(|value| extent(value).is_finite());
-    let mut extents: Vec<f64> = finite().map(extent).collect();
+    let is_finite = |value: &Estimate| extent(value).is_finite();
+    let changes: Vec<Estimate> = coefficients.iter().map(change).filter(is_finite).collect();
+    let sure = coefficients.iter().filter(|one| !one.has_unsure_interval());
+    let sure: Vec<Estimate> = sure.map(change).filter(is_finite).collect();
+    let measure = if sure.is_empty() { &changes } else { &sure };
+    let mut extents: Vec<f64> = measure.iter().map(extent).collect();
     extents.sort_by(f64::total_cmp);
     let usual = extents.get(extents.len() / 2).copied().unwrap_or(1.0);
-    let clear = finite().filter(|value| distinguishable(value)).map(extent).fold(0.0, f64::max);
+    let clear = measure.iter().filter(|value| distinguishable(value)).map(extent).fold(0.0, f64::max);
     let most = (CUT * usual).max(clear);
-    let ends = finite().flat_map(|value| [value.low, value.high]).map(|end| end.clamp(-most, most));
+    let ends = changes.iter().flat_map(|value| [value.low, value.high]).map(|end| end.clamp(-most, most));
     let (low, high) = ends.fold((0.0_f64, 0.0_f64), |(low, high), end| (low.min(end), high.max(end)));
     let margin = 0.03 * (high - low);
     (low - margin, high + margin)
