@@ -44,15 +44,63 @@ levels = ["one", "two", "three's \\"company\\"", "other"]
 unknown = "other"
 """
 
+LOOSE = """
+format = 1
+[study]
+name = "loose bounds"
+rows = 20000
+id = "integer"
+[privacy]
+epsilon = 1.0
+delta = 1e-6
+[[party]]
+name = "clinic"
+[[party.column]]
+name = "weight"
+lo = 0
+hi = 100
+[[party.column]]
+name = "height"
+lo = 0
+hi = 100
+[[party.column]]
+name = "debt"
+lo = -1e6
+hi = 1e6
+"""
+"""Noise hides how much a column varies whose bounds are ten thousand times too wide."""
+
+
+def publish_loose(hub, folder):
+    """Takes the study with loose bounds through a hub; returns its id."""
+    study, table, key, release = (folder / name for name in ("loose.toml", "loose.csv", "loose.key", "loose.parquet"))
+    study.write_text(LOOSE)
+    potluck("study", "seal", study)
+    people = range(20_000)
+    rows = [f"{one},{one % 97},{one * 7919 % 89 + one % 97 / 10},{one % 101}" for one in people]
+    table.write_text("\n".join(["id,weight,height,debt", *rows]) + "\n")
+    potluck("key", "new", "--out", key)
+    ledger = folder / "loose.ledger"
+    potluck("ledger", "init", "--ledger", ledger, "--table", "t", "--epsilon", 1, "--delta", 1e-6)
+    potluck(
+        "release", study, "--party", "clinic", "--data", table, "--ledger", ledger, "--signing-key", key, "--yes",
+        "--accept-low-accuracy", "--out", release,
+    )  # fmt: skip
+    created, invitations = hub.create(study.read_text())
+    hub.accept(created, "clinic", invitations["clinic"], key)
+    hub.upload(created, "clinic", invitations["clinic"], release)
+    return created
+
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory):
-    """A hub with a finished study, one under way and one with strange names."""
+    """A hub with a finished study, one with findings, one under way and one with strange names."""
     folder = tmp_path_factory.mktemp("hub")
     demo = Demo(folder / "demo", rows=50_000)
     hub = Hub(folder, "--requests-per-minute", "0")
     hub.demo = demo
     hub.finished = demo.publish(hub)
+    hub.loose = publish_loose(hub, folder)
     draft = folder / "strange.toml"
     draft.write_text(STRANGE)
     potluck("study", "seal", draft)
@@ -113,6 +161,7 @@ def pages(world):
         "explorer": (explore, False),
         "regression": (f"{explore}?label=pressure&feature=age&feature=salt&feature=smoker", False),
         "ols": (f"{explore}?label=pressure&feature=age&learner=ols", False),
+        "findings": (f"/studies/{world.loose}/explore?label=weight", False),
         "refused regression": (f"{explore}?label=age&feature=age", False),
         "too early": (f"/studies/{world.waiting}/explore", False),
         "sign in": ("/sign-in", False),
@@ -124,7 +173,7 @@ def pages(world):
 EXPECTED = {"refused regression": ["422"], "not found": ["404"]}
 PAGES = [
     "studies", "no more studies", "finished study", "waiting study", "own study", "explorer", "regression", "ols",
-    "refused regression", "too early", "sign in", "new study", "not found",
+    "findings", "refused regression", "too early", "sign in", "new study", "not found",
 ]  # fmt: skip
 
 
@@ -185,7 +234,8 @@ def shown(page):
     """The coefficients as the page shows them, to the last bit."""
     found = {}
     for row in page.locator("table", has_text="Coefficients in original units").locator("tbody tr").all():
-        name = row.locator("th").inner_text()
+        # Beside the name stands what speaks against the coefficient.
+        name = row.locator("th").inner_text().splitlines()[0]
         if "ntercept" not in name:
             found[name] = float(row.locator("td").nth(1).locator("data").get_attribute("value"))
     return found
@@ -243,6 +293,27 @@ def test_with_javascript_a_choice_updates_the_result_in_place(world, browser):
     tab.page.reload()
     assert shown(tab.page) == before
     tab.close(["422"])
+
+
+def test_what_speaks_against_a_regression_stands_before_its_numbers(world, browser):
+    model = world.call("GET", f"/studies/{world.loose}/fit?label=weight")
+    found = {term_name(one["term"]): one.get("findings", []) for one in model["coefficients"]}
+    assert "feature-unresolved" in [finding["kind"] for finding in found["debt"]]
+    sentence = "Privacy noise hides how much debt varies between people: do not rely on its interval."
+    for script, screen in [(True, DESK), (False, PHONE)]:
+        tab = Tab(browser, world, script=script, screen=screen)
+        tab.open(f"/studies/{world.loose}/explore?label=weight")
+        note = tab.page.get_by_role("note").filter(has_text="Before you rely on these numbers")
+        expect(note).to_contain_text(sentence)
+        lead = tab.page.locator(".result .lead")
+        expect(lead).to_contain_text("Do not rely on the interval of debt.")
+        plot = tab.page.locator(".result svg:visible").first
+        tops = [part.bounding_box()["y"] for part in (note, lead, plot)]
+        assert tops == sorted(tops)
+        table = tab.page.locator("table", has_text="Coefficients in original units")
+        expect(table.locator("th", has_text="debt")).to_contain_text("feature in noise")
+        expect(table.locator("th", has_text="height").locator(".mark")).to_have_count(min(len(found["height"]), 1))
+        tab.close()
 
 
 def test_snippets_are_copied(world, browser):

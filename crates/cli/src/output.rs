@@ -208,6 +208,28 @@ pub(crate) fn table(header: &[&str], rows: &[Vec<String>]) -> String {
     text
 }
 
+/// The text in lines of at most 100 characters, where its words allow it: the first one begins with
+/// `first`, the others are indented as far.
+pub(crate) fn wrapped(text: &str, first: &str) -> String {
+    let indent = " ".repeat(first.chars().count());
+    let mut lines = String::new();
+    let mut width = 0;
+    for word in text.split_whitespace() {
+        let length = word.chars().count();
+        if width == 0 || width + 1 + length > 100 {
+            lines.push_str(if width == 0 { first } else { "\n" });
+            lines.push_str(if width == 0 { "" } else { &indent });
+            width = indent.len() + length;
+        } else {
+            lines.push(' ');
+            width += 1 + length;
+        }
+        lines.push_str(word);
+    }
+    lines.push('\n');
+    lines
+}
+
 /// A number with about four significant digits, for people.
 pub(crate) fn number(value: f64) -> String {
     if value == 0.0 {

@@ -65,20 +65,20 @@ pub(crate) struct Fitted {
     sha256: String,
     /// Kept as long as memory has room for it: fits must not hold on to datasets.
     dataset: Weak<PublicDataset>,
-    findings: OnceLock<String>,
+    outcome: OnceLock<String>,
 }
 
 impl Fitted {
     /// What it found, as an HTML fragment; rendered when it is first asked for.
-    pub(crate) fn findings(&self, app: &Shared) -> Result<&str, Error> {
-        if let Some(findings) = self.findings.get() {
-            return Ok(findings);
+    pub(crate) fn outcome(&self, app: &Shared) -> Result<&str, Error> {
+        if let Some(outcome) = self.outcome.get() {
+            return Ok(outcome);
         }
         let dataset = match self.dataset.upgrade() {
             Some(dataset) => dataset,
             None => app.fits.dataset(&app.store.object(&self.sha256), &self.sha256)?,
         };
-        Ok(self.findings.get_or_init(|| potluck_report::findings(&self.model, &dataset)))
+        Ok(self.outcome.get_or_init(|| potluck_report::outcome(&self.model, &dataset)))
     }
 }
 
@@ -140,7 +140,7 @@ pub(crate) async fn fitted(
             model,
             dataset: Arc::downgrade(&dataset),
             sha256,
-            findings: OnceLock::new(),
+            outcome: OnceLock::new(),
         });
         app.fits.fitted.insert(key, Arc::clone(&fitted));
         app.metrics.fits.inc();

@@ -7,6 +7,7 @@ use potluck_core::learn::{Level, Ridge};
 use potluck_hub::Store;
 use potluck_hub::config::Options;
 use potluck_release::PublicDataset;
+use potluck_release::findings::HEADING;
 use potluck_release::fit::{DEFAULT_RIDGE, Regression, fit};
 use potluck_release::model::Learner;
 use support::{Hub, STUDY, sealed, sealed_with};
@@ -269,6 +270,11 @@ fn names_from_strangers_are_only_text() {
     assert!(!form.sound(422).html.contains("<script>"));
 }
 
+/// The text between the tags of a page.
+fn text_of(html: &str) -> String {
+    html.split('<').filter_map(|piece| piece.split_once('>')).map(|(_, text)| text).collect()
+}
+
 #[test]
 fn explored_regressions_are_those_of_the_library() {
     let hub = Hub::start();
@@ -277,6 +283,7 @@ fn explored_regressions_are_those_of_the_library() {
     std::fs::write(&file, hub.get(&format!("/api/v1/studies/{id}/dataset")).body).unwrap();
     let dataset = PublicDataset::read(&file).unwrap();
     let browser = Browser::new(&hub);
+    let mut found = 0;
     for (query, features, learner, level) in [
         ("label=pressure", None, Learner::Posterior, 0.95),
         ("label=pressure&feature=age", Some(vec!["age".to_owned()]), Learner::Posterior, 0.95),
@@ -304,11 +311,21 @@ fn explored_regressions_are_those_of_the_library() {
                 seen.says(&format!("<data value=\"{number:?}\">"));
             }
         }
+        let before = seen.html.find("<data ").unwrap();
+        for said in model.findings() {
+            found += 1;
+            assert!(
+                text_of(&seen.html[..before]).contains(&said.sentence.to_string()),
+                "{said:?} comes late"
+            );
+        }
+        assert_eq!(seen.html.contains(HEADING), !model.findings().is_empty());
         seen.says(&format!("{}/studies/{id}/explore?{}", hub.url, query.replace('&', "&amp;")));
         let file = browser.get(&format!("/studies/{id}/model.json?{query}"));
         assert_eq!((file.status, file.html.trim()), (200, model.to_json().trim()));
         assert_eq!(file.header("content-disposition"), "attachment; filename=\"model.json\"");
     }
+    assert!(found > 0, "made-up sums of few people have findings");
     let seen = browser.get(&format!("/studies/{id}/explore?label=pressure&feature=age&level=0.8"));
     seen.says("with urlopen(&quot;http://127.0.0.1:");
     seen.says("(&quot;label&quot;, &quot;pressure&quot;), (&quot;feature&quot;, &quot;age&quot;), (&quot;level&quot;, 0.8)");

@@ -252,8 +252,8 @@ impl Drawn {
         let mut row = vec![0.0; d];
         for _ in 0..n {
             row.fill_with(|| dice.normal());
-            for j in 0..d {
-                bells[j].push((0..=j).map(|i| self.root[(j, i)] * row[i]).sum());
+            for (j, bell) in bells.iter_mut().enumerate() {
+                bell.push((0..=j).map(|i| self.root[(j, i)] * row[i]).sum());
             }
         }
         let mut sum = vec![0.0; n];
@@ -282,11 +282,11 @@ impl Drawn {
                 }
             })
             .collect();
-        self.hold(n, &bells, values, label)
+        self.hold(n, &bells, values, &label)
     }
 
     /// Deals the columns to their parties, the label last in its own.
-    fn hold(&self, n: usize, bells: &[Vec<f64>], mut values: Vec<Vec<f64>>, label: Vec<f64>) -> Table {
+    fn hold(&self, n: usize, bells: &[Vec<f64>], mut values: Vec<Vec<f64>>, label: &[f64]) -> Table {
         let count = self.parties.iter().chain([&self.label_party]).max().map_or(0, |&most| most + 1);
         let mut parties: Vec<Vec<Column>> = Vec::with_capacity(count);
         let mut encoded: Vec<Vec<f64>> = Vec::new();
@@ -324,12 +324,12 @@ impl Drawn {
                     let codes = label.iter().map(|&y| y as u32).collect();
                     Column::Levels { count: LevelCount::new(2).expect("two"), codes }
                 } else {
-                    Column::Numbers { bounds: self.bounds(&label), values: label.clone() }
+                    Column::Numbers { bounds: self.bounds(label), values: label.to_vec() }
                 });
             }
             parties.push(columns);
         }
-        let covariance = least_squares(&mut truth, &encoded, &label);
+        let covariance = least_squares(&mut truth, &encoded, label);
         Table { holdings: Holdings::new(n, parties), label: label_at, truth, covariance }
     }
 

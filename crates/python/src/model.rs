@@ -8,6 +8,7 @@ use potluck_party::predict::{labels, needed_columns, predictions};
 use potluck_party::{Observer, Resources, Table};
 use potluck_release::Error as ReleaseError;
 use potluck_release::files::{Audience, write_file};
+use potluck_release::findings::{Finding, HEADING};
 use potluck_release::fit::Regression;
 use potluck_release::model::{Coefficient, Estimate, Learner, RSquared};
 use pyo3::prelude::*;
@@ -37,6 +38,23 @@ impl Model {
     fn degrees(&self) -> usize {
         usize::try_from(self.content.diagnostics.degrees).unwrap_or(usize::MAX)
     }
+
+    /// How many times as long both sides of an interval are at another level, by Student's t.
+    fn stretch(&self, level: f64) -> Result<f64, Error> {
+        let quantile = |level: f64| -> Result<f64, Error> {
+            let level = Level::new(level).map_err(ReleaseError::from)?;
+            Ok(two_sided_quantile(level, self.degrees()))
+        };
+        Ok(quantile(level)? / quantile(self.content.level)?)
+    }
+}
+
+/// A finding as Python gets it: its kind, the columns that it names, and a sentence.
+type Told = (&'static str, Vec<String>, String);
+
+/// How far an interval reaches from its estimate towards 0: intervals need not be symmetric.
+fn towards_zero(one: &Estimate) -> f64 {
+    if one.estimate < 0.0 { one.high - one.estimate } else { one.estimate - one.low }
 }
 
 /// Does something with the columns `keep` of a table, and reports how far it is.
@@ -251,7 +269,54 @@ impl Model {
         self.content.learner.name()
     }
 
-    /// Intervals of the intercept and the coefficients, one a row; at the model's level unless another is given.
+    /// What speaks against each coefficient.
+    #[getter]
+    fn findings(&self) -> Vec<Vec<Told>> {
+        self.values(|one| {
+            let told = |finding: &Finding| {
+                let text = self.content.said_of(one, finding).to_string();
+                (finding.kind.name(), finding.columns.clone(), text)
+            };
+            one.findings.iter().map(told).collect()
+        })
+    }
+
+    /// What speaks against each coefficient in a few words, or None.
+    #[getter]
+    fn marks(&self) -> Vec<Option<String>> {
+        self.values(Coefficient::mark)
+    }
+
+    /// What speaks against R² in a few words, or None.
+    #[getter]
+    fn r_squared_mark(&self) -> Option<String> {
+        self.content.r_squared_mark()
+    }
+
+    /// What to read before the first number, sentence by sentence, under `findings_heading`.
+    #[getter]
+    fn opening(&self) -> Vec<String> {
+        let fault = self.content.diagnostics.fault().map(|fault| format!("Careful: {fault}."));
+        let findings = self.content.findings();
+        fault.into_iter().chain(findings.iter().map(|said| said.sentence.to_string())).collect()
+    }
+
+    /// What stands above the findings.
+    #[getter]
+    #[expect(clippy::unused_self, reason = "a getter of Python has one")]
+    fn findings_heading(&self) -> &'static str {
+        HEADING
+    }
+
+    /// What values were cut to, column by column, where a coefficient is about cut values.
+    #[getter]
+    fn cut_to(&self) -> Vec<String> {
+        self.content.cut_to().iter().map(ToString::to_string).collect()
+    }
+
+    /// Intervals of the intercept and the coefficients, one a row; at the model's level unless
+    /// another is given: then both sides are stretched or shortened, which is exact for symmetric
+    /// intervals and about right for others.
     #[pyo3(signature = (level=None))]
     fn intervals<'py>(
         &self,
@@ -261,13 +326,10 @@ impl Model {
         let rows: Vec<Vec<f64>> = match level {
             None => self.estimates().map(|one| vec![one.low, one.high]).collect(),
             Some(level) => {
-                let level = Level::new(level).map_err(ReleaseError::from)?;
-                let quantile = two_sided_quantile(level, self.degrees());
+                let stretch = self.stretch(level)?;
                 let interval = |one: &Estimate| {
-                    vec![
-                        one.estimate - quantile * one.standard_error,
-                        one.estimate + quantile * one.standard_error,
-                    ]
+                    let end = |end: f64| one.estimate + stretch * (end - one.estimate);
+                    vec![end(one.low), end(one.high)]
                 };
                 self.estimates().map(interval).collect()
             }
@@ -275,11 +337,18 @@ impl Model {
         Ok(PyArray2::from_vec2(py, &rows).map_err(PyErr::from)?)
     }
 
-    /// Two-sided p-values of the intercept and the coefficients, by Student's t.
-    fn p_values<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
+    /// Two-sided p-values of the intercept and the coefficients: 1 less the level at which
+    /// `intervals` reach 0.
+    ///
+    /// By Student's t, scaled to the side of the interval that lies towards 0: below 1 less the
+    /// model's level just where the interval excludes 0.
+    fn p_values<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyArray1<f64>>, Error> {
         let degrees = self.content.diagnostics.degrees as f64;
-        let tail = |one: &Estimate| two_sided_tail((one.estimate / one.standard_error).abs(), degrees);
-        PyArray1::from_vec(py, self.estimates().map(tail).collect())
+        let level = Level::new(self.content.level).map_err(ReleaseError::from)?;
+        let quantile = two_sided_quantile(level, self.degrees());
+        let tail =
+            |one: &Estimate| two_sided_tail(quantile * one.estimate.abs() / towards_zero(one), degrees);
+        Ok(PyArray1::from_vec(py, self.estimates().map(tail).collect()))
     }
 
     /// The report as one HTML page that needs nothing else.

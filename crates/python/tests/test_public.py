@@ -1,8 +1,10 @@
 """Public datasets and regressions on them; the same as by the command."""
 
 import copy
+import html
 import json
 import pickle
+import re
 import subprocess
 import sys
 import time
@@ -107,6 +109,16 @@ def command_text(path, arguments):
     return Path("model.json").read_text(encoding="utf-8")
 
 
+def strict(regression):
+    """The regression as of a study that refuses values that are no level."""
+    model = json.loads(regression.to_json())
+    for term in [model["label"], *(one["term"] for one in model["coefficients"])]:
+        if "level" in term:
+            term["level"]["unknown"] = "error"
+    Path("strict.json").write_text(json.dumps(model), encoding="utf-8")
+    return LinearRegression.load("strict.json")
+
+
 def test_predictions_are_those_of_the_command(dataset):
     regression = LinearRegression().fit(dataset, "pressure")
     regression.save("model.json")
@@ -121,7 +133,7 @@ def test_predictions_are_those_of_the_command(dataset):
     with pytest.raises(potluck.InputError, match='column "smoker": is missing'):
         regression.predict(pyarrow.table({"age": [1.0]}))
     with pytest.raises(potluck.InputError, match="model's levels"):
-        regression.predict(pyarrow.table({"age": [1.0], "smoker": ["sometimes"]}))
+        strict(regression).predict(pyarrow.table({"age": [1.0], "smoker": ["sometimes"]}))
 
 
 def test_attributes_follow_the_conventions_of_scikit_learn(dataset):
@@ -136,7 +148,7 @@ def test_attributes_follow_the_conventions_of_scikit_learn(dataset):
     assert regression.coef_.shape == (2,) and isinstance(regression.intercept_, float)
     assert regression.conf_int().shape == (2, 2)
     assert (regression.conf_int()[:, 0] < regression.coef_).all()
-    numpy.testing.assert_allclose(regression.conf_int(level=0.9), regression.conf_int(), rtol=1e-9)
+    assert (regression.conf_int(level=0.9) == regression.conf_int()).all()
     assert (regression.conf_int(level=0.99)[:, 1] > regression.conf_int()[:, 1]).all()
     with pytest.raises(TypeError):
         regression.conf_int(0.05)  # By position it would be alpha in statsmodels.
@@ -189,7 +201,7 @@ def test_a_score_is_that_of_scikit_learn(dataset):
     with pytest.raises(potluck.InputError, match="no row of the table has a label"):
         regression.score(table.assign(pressure=float("nan")))
     with pytest.raises(potluck.InputError, match="model's levels"):
-        LinearRegression().fit(dataset, "smoker").score(table.assign(smoker="sometimes"))
+        strict(LinearRegression().fit(dataset, "smoker")).score(table.assign(smoker="sometimes"))
 
 
 def test_what_is_public_can_be_pickled_and_copied(dataset):
@@ -242,9 +254,11 @@ def test_predictions_report_progress_and_can_be_interrupted(dataset):
 def test_a_regression_reads_like_one_of_statsmodels(dataset):
     regression = LinearRegression().fit(dataset, "pressure")
     text = regression.summary()
-    for words in ["Dep. Variable:", "pressure", "R-squared:", "coef", "std err", "P>|t|", "[0.025", "0.975]", "smoker=yes"]:
+    for words in ["Dep. Variable:", "pressure", "R-squared:", "coef", "std err", "p-value", "[0.025", "0.975]", "smoker=yes"]:
         assert words in text, words
-    assert all(len(line) <= 78 for line in text.splitlines())
+    # Marks stand at the end of their lines.
+    marks = max(len(mark or "") for mark in regression.model_.marks)
+    assert all(len(line) <= 78 + marks for line in text.splitlines())
     assert "joint guarantee" in text
     plain = LinearRegression(learner="ols").fit(dataset, "pressure")
     assert f"These are {plain.model_.estimand}." in " ".join(plain.summary().split())
@@ -257,16 +271,17 @@ def test_a_summary_of_any_numbers_and_names_can_be_read(dataset):
     names = [f"a rather long name of a column that goes on and on, number {at}" for at in (1, 2)]
     magnitudes = [1.234e-150, 9.876e250]
     for coefficient, name, size in zip(model["coefficients"], names, magnitudes, strict=True):
+        coefficient["findings"] = []
         next(iter(coefficient["term"].values()))["column"] = name
         coefficient["value"] = {"estimate": -size, "standard_error": 1e-30 * size, "low": -2 * size, "high": -size / 2}
     Path("odd.json").write_text(json.dumps(model), encoding="utf-8")
     text = LinearRegression.load("odd.json").summary()
-    table = text.split("Notes:")[0].splitlines()
+    table = text[text.index("Linear regression") :].split("Notes:")[0].splitlines()
     for name, size in zip(names, magnitudes, strict=True):
         line = next(line for line in table if line.startswith(name))
         cells = line.removeprefix(name).removeprefix("=yes").split()
-        assert len(cells) == 6 and len(line) < 150, line
-        assert [float(cells[0]), float(cells[4]), float(cells[5])] == pytest.approx([-size, -2 * size, -size / 2], rel=1e-3)
+        assert len(cells) == 5 and len(line) < 150, line
+        assert [float(cells[0]), float(cells[3]), float(cells[4])] == pytest.approx([-size, -2 * size, -size / 2], rel=1e-3)
     widths = {len(line) for line in table if line and set(line) <= {"=", "-"}}
     assert len(widths) == 1 and max(map(len, table)) == widths.pop()
 
@@ -288,6 +303,92 @@ def test_p_values_belong_to_the_intervals(dataset):
         if 1e-9 < p_value < 1 - 1e-9:
             low, high = model.intervals(1 - p_value)[at]
             assert min(abs(low), abs(high)) < 1e-6 * (high - low)
+
+
+KINDS = ["label-tails", "feature-tails", "label-unresolved", "feature-unresolved", "confounders"]
+
+
+def with_findings(regression, kinds):
+    """The regression with these findings and no others: of the label on every coefficient, others on the last one."""
+    model = json.loads(regression.to_json())
+    found = [{"kind": kind} | ({"columns": ["salt"]} if kind == "confounders" else {}) for kind in kinds]
+    of_label = [one for one in found if one["kind"].startswith("label")]
+    for coefficient in model["coefficients"]:
+        coefficient["findings"] = list(of_label)
+    model["coefficients"][-1]["findings"] = found
+    model["diagnostics"]["r_squared_findings"] = of_label
+    Path("found.json").write_text(json.dumps(model), encoding="utf-8")
+    return LinearRegression.load("found.json")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_finding_stands_first_and_is_marked(dataset, kind):
+    regression = with_findings(LinearRegression().fit(dataset, "pressure"), [kind])
+    finding = regression.findings_[-1][0]
+    assert isinstance(finding, potluck.Finding) and finding.kind == kind
+    assert finding.columns == (("salt",) if kind == "confounders" else ())
+    assert [len(one) for one in regression.findings_] == [kind.startswith("label"), 1]
+    summary = " ".join(regression.summary().split())
+    assert summary.startswith(f"Before you rely on these numbers: - {finding.text} Linear regression")
+    line = next(line for line in regression.summary().splitlines() if line.startswith("smoker=yes"))
+    assert line.endswith(regression.model_.marks[-1])
+    card = re.sub("<style>.*?</style>", "", regression._repr_html_(), flags=re.S)
+    text = html.unescape(re.sub("<[^>]*>", "", card))
+    assert text.index("Before you rely on these numbers") < text.index(finding.text) < text.index("95%")
+    assert "R-squared (!): " in regression.summary() or not kind.startswith("label")
+
+
+def test_a_regression_without_findings_is_not_marked(dataset):
+    regression = with_findings(LinearRegression().fit(dataset, "pressure"), [])
+    assert regression.findings_ == [[], []]
+    summary = regression.summary()
+    assert summary.lstrip().startswith("Linear regression on a public dataset")
+    assert "findings" not in summary and "(!)" not in summary
+    ols = LinearRegression(learner="ols").fit(dataset, "pressure")
+    assert ols.findings_ == [[], []]
+
+
+def test_findings_are_drawn_and_kept(dataset):
+    import matplotlib
+
+    matplotlib.use("agg")
+    regression = with_findings(LinearRegression().fit(dataset, "pressure"), ["confounders"])
+    axes = regression.plot()
+    drawn = [(line.get_linestyle(), line.get_marker()) for line in axes.lines if line.get_ydata()[0] == 1]
+    assert ("--", "None") in drawn and ("None", "D") in drawn
+    plain = [(line.get_linestyle(), line.get_marker()) for line in axes.lines if line.get_ydata()[0] == 0]
+    assert ("-", "None") in plain and ("None", "o") in plain and "diamonds" in axes.get_title()
+    assert pickle.loads(pickle.dumps(regression)).findings_ == regression.findings_
+
+
+def test_intervals_at_another_level_are_those_of_a_fit_at_that_level(dataset):
+    for learner in ("posterior", "ols", "debiased"):
+        regression = LinearRegression(learner=learner).fit(dataset, "pressure")
+        for level in (0.5, 0.8, 0.99):
+            expected = LinearRegression(learner=learner, level=level).fit(dataset, "pressure").conf_int()
+            numpy.testing.assert_allclose(regression.conf_int(level=level), expected, rtol=1e-9)
+
+
+def test_intervals_of_a_loaded_regression_are_stretched_and_say_so(dataset, recwarn):
+    regression = with_findings(LinearRegression().fit(dataset, "pressure"), [])
+    model = json.loads(regression.to_json())
+    model["coefficients"][0]["value"] |= {"estimate": 1.0, "low": 0.5, "high": 3.0}
+    Path("found.json").write_text(json.dumps(model), encoding="utf-8")
+    regression = LinearRegression.load("found.json")
+    assert regression.conf_int()[0].tolist() == [0.5, 3.0] and not recwarn
+    with pytest.warns(UserWarning, match="stretched from those at 0.95"):
+        low, high = regression.conf_int(level=0.99)[0]
+    assert low < 0.5 and high > 3.0 and (high - 1.0) / (1.0 - low) == pytest.approx(4.0)
+    assert regression.model_.p_values()[1] < 0.05, "the interval excludes 0"
+
+
+def test_a_p_value_agrees_with_an_interval_that_is_not_symmetric(dataset):
+    model = json.loads(LinearRegression().fit(dataset, "pressure").to_json())
+    for low, high in [(0.01, 5.0), (-0.01, 1.5), (-5.0, 1.01)]:
+        model["coefficients"][0]["value"] |= {"estimate": 1.0, "standard_error": 0.3, "low": low, "high": high}
+        model["coefficients"][1]["value"] |= {"estimate": -1.0, "standard_error": 0.3, "low": -high, "high": -low}
+        p_values = potluck.Model.parse(json.dumps(model)).p_values()
+        assert ((p_values[1:] < 0.05) == (low > 0)).all()
 
 
 def test_wrong_regressions_are_explained(dataset):

@@ -359,15 +359,30 @@ impl Model {
         Some((self.ridge / smallest).min(1.0)).filter(|share| *share > NOTABLE_SHRINKAGE)
     }
 
-    /// What the coefficients are, as a clause: the estimand, and the ridge where it matters.
+    /// What the coefficients are, as a clause: the estimand, a word on cut values where some are
+    /// about them, and the ridge where it matters.
     pub fn estimated(&self) -> String {
-        let Some(share) = self.shrinkage() else { return self.estimand.to_string() };
-        format!(
-            "{}, shrunk by a ridge of {} (by up to {:.0}%), which the intervals do not show",
-            self.estimand,
-            self.ridge,
-            100.0 * share
-        )
+        let ridge = self.shrinkage().map_or(String::new(), |share| {
+            format!(
+                ", shrunk by a ridge of {} (by up to {:.0}%), which the intervals do not show",
+                self.ridge,
+                100.0 * share
+            )
+        });
+        self.estimated_without_ridge() + &ridge
+    }
+
+    /// The same without a word on the ridge.
+    pub fn estimated_without_ridge(&self) -> String {
+        format!("{}{}", self.estimand, self.cut_clause())
+    }
+
+    fn cut_clause(&self) -> &'static str {
+        match self.coefficients.iter().filter(|one| one.is_about_cut_values()).count() {
+            0 => "",
+            count if count == self.coefficients.len() => ", and all values as the releases cut them",
+            _ => "; those about cut values, of all values as the releases cut them",
+        }
     }
 
     /// The prediction for one subject: `value(term)` is the subject's value of a feature, `None` if missing.

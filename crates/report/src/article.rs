@@ -1,18 +1,19 @@
 //! The report on one model: the answer first, then what limits it, then everything needed to check it.
 
 use maud::{Markup, PreEscaped, html};
-use potluck_release::model::Estimate;
+use potluck_release::findings::HEADING;
+use potluck_release::model::{Coefficient, Estimate, RSquared};
 use potluck_release::statement::Guarantee;
 use potluck_release::study::{Column, Domain, Missing, Party, Unknown};
 use potluck_release::summary::{self, ColumnSummary};
 use potluck_release::{Model, PublicDataset};
 
 use crate::chart::coefficients::is_cut;
-use crate::chart::parts::shares;
+use crate::chart::parts::{NAMES, shares};
 use crate::numbers::{self, Rounding};
 use crate::privacy::statement_markup;
 use crate::table::Table;
-use crate::words::{self, distinguishable, exactly, figure, name, share};
+use crate::words::{self, capital, distinguishable, exactly, figure, name, sentence_markup, share};
 use crate::{Layout, coefficient_plot_in, noise_plot_in, parts_plot_in};
 
 /// More levels than this are counted, not listed.
@@ -25,12 +26,11 @@ pub fn article(model: &Model, dataset: &PublicDataset) -> String {
 
 /// What the fit found, for a page that has a heading of its own and says elsewhere what was released and promised: the
 /// answer, what limits it and what the uncertainty is made of, as an HTML fragment under headings of level 2 and 3.
-pub fn findings(model: &Model, dataset: &PublicDataset) -> String {
+pub fn outcome(model: &Model, dataset: &PublicDataset) -> String {
     let level = Level(2);
     let markup = html! {
-        article .potluck-report .potluck-findings {
+        article .potluck-report .potluck-outcome {
             (head(model, dataset, level))
-            (warnings(model, dataset))
             section { (answer(model, level.below())) }
             section { (coefficients(model, level.below())) }
             section { (limits(model, dataset, level.below())) }
@@ -70,7 +70,6 @@ pub(crate) fn markup(model: &Model, dataset: &PublicDataset) -> Markup {
     html! {
         article .potluck-report {
             (head(model, dataset, level))
-            (warnings(model, dataset))
             section { (answer(model, level.below())) }
             section { (coefficients(model, level.below())) }
             section { (limits(model, dataset, level.below())) }
@@ -103,21 +102,13 @@ fn head(model: &Model, dataset: &PublicDataset, level: Level) -> Markup {
         header {
             p .study { "Study " (name(&model.study)) }
             (level.heading(&html! { "Regression of " (name(&model.label.name())) }))
+            (mismatch(model, dataset))
+            (opening(model))
             p .lead { (words::headline(model)) }
             dl .facts {
                 (fact("People", html! { (numbers::count(model.diagnostics.rows)) }))
                 (fact("Parties", html! { (numbers::count(parties as u64)) }))
-                (fact("R²", html! {
-                    @match model.diagnostics.r_squared {
-                        Some(r_squared) => {
-                            (share(r_squared.estimate, 2))
-                            @if let Some([low, high]) = r_squared.interval {
-                                span .aside { (share(low, 2)) " to " (share(high, 2)) }
-                            }
-                        }
-                        None => "not estimable",
-                    }
-                }))
+                (fact("R²", r_squared(model)))
                 (fact("Privacy of each release", guarantee(&Guarantee::of_party(study))))
                 (fact(&together, guarantee(&Guarantee::joint(study, parties))))
             }
@@ -125,8 +116,44 @@ fn head(model: &Model, dataset: &PublicDataset, level: Level) -> Markup {
     }
 }
 
-/// What a reader must know before the first number.
-fn warnings(model: &Model, dataset: &PublicDataset) -> Markup {
+fn r_squared(model: &Model) -> Markup {
+    let Some(RSquared { estimate, interval }) = model.diagnostics.r_squared else {
+        return html! { "not estimable" };
+    };
+    html! {
+        (share(estimate, 2))
+        @if let Some([low, high]) = interval { span .aside { (share(low, 2)) " to " (share(high, 2)) } }
+        (mark(model.r_squared_mark()))
+    }
+}
+
+/// What speaks against a number, beside it; the same sign stands in the plot.
+fn mark(words: Option<String>) -> Markup {
+    html! { @if let Some(words) = words { " " span .mark { "◆ " (words) } } }
+}
+
+/// What a reader must know before the first number: what is wrong with the fit, and what published
+/// numbers say against its coefficients.
+pub(crate) fn opening(model: &Model) -> Markup {
+    let findings = model.findings();
+    html! {
+        @if let Some(fault) = model.diagnostics.fault() {
+            p .warning role="note" {
+                strong { "Do not rely on these coefficients. " }
+                "In this fit " (fault) "."
+            }
+        }
+        @if !findings.is_empty() {
+            div .warning role="note" {
+                p { strong { (HEADING) } }
+                ul { @for said in &findings { li { (sentence_markup(&said.sentence)) } } }
+            }
+        }
+    }
+}
+
+/// Says so if the dataset is not the one that the model was fitted on.
+fn mismatch(model: &Model, dataset: &PublicDataset) -> Markup {
     let other_dataset = model.dataset != dataset.content_hash() || model.study_id != dataset.study().id();
     html! {
         @if other_dataset {
@@ -134,12 +161,6 @@ fn warnings(model: &Model, dataset: &PublicDataset) -> Markup {
                 strong { "This model was not fitted on this dataset. " }
                 "The model names the dataset " code { (model.dataset) } ", the privacy statement and the columns below belong to "
                 code { (dataset.content_hash()) } ". Fit again before you rely on either."
-            }
-        }
-        @if let Some(fault) = model.diagnostics.fault() {
-            p .warning role="note" {
-                strong { "Do not rely on these coefficients. " }
-                "In this fit " (fault) "."
             }
         }
     }
@@ -155,8 +176,85 @@ pub(crate) fn answer(model: &Model, heading: Level) -> Markup {
             figcaption {
                 "Dots are estimates, lines their " (level) " intervals. Filled: the interval excludes 0. Open and grey: it includes 0. "
                 "Steps are half of the range that the release kept of a feature, so that features can be compared. "
+                @if has_findings(model) { "Diamonds on dashed lines: something speaks against the coefficient, as said at the top. " }
                 @if is_cut(model) { "An arrow head marks an interval that goes on beyond the axis. " }
                 "The table has the same per unit of each feature."
+            }
+        }
+    }
+}
+
+/// Whether something speaks against a coefficient.
+fn has_findings(model: &Model) -> bool {
+    model.coefficients.iter().any(|one| !one.findings.is_empty())
+}
+
+/// The cells of one line of the table of coefficients; `last` is the coefficient to predict with,
+/// or its noise share.
+fn estimate_cells(
+    what: Markup,
+    unit: &str,
+    value: &Estimate,
+    last: impl Fn(Rounding) -> Markup,
+) -> Vec<Markup> {
+    let rounding = Rounding::of(value);
+    let number = |x: f64| exactly(x, &rounding.show(x));
+    vec![
+        what,
+        html! { (name(unit)) },
+        html! { (number(value.estimate)) },
+        html! { (number(value.standard_error)) },
+        html! {
+            (number(value.low)) " to " (number(value.high))
+            @if !distinguishable(value) { span .unseen { ", includes 0" } }
+        },
+        last(rounding),
+    ]
+}
+
+fn coefficient_row(model: &Model, one: &Coefficient) -> (&'static str, Vec<Markup>) {
+    let class = if distinguishable(&one.value) { "clear" } else { "unclear" };
+    let what = html! { (name(&one.term.name())) (mark(one.mark())) };
+    let last = |rounding: Rounding| {
+        if has_parts(model) {
+            exactly(one.prediction, &rounding.show(one.prediction))
+        } else {
+            exactly(one.noise_share, &numbers::percent(one.noise_share))
+        }
+    };
+    (class, estimate_cells(what, &words::per_unit(model, one), &one.value, last))
+}
+
+fn intercept_row(model: &Model) -> (&'static str, Vec<Markup>) {
+    let what = if model.free_intercept { "Intercept" } else { "Implied intercept" };
+    let last = |rounding: Rounding| {
+        let prediction = model.prediction_intercept;
+        if has_parts(model) {
+            exactly(prediction, &rounding.show(prediction))
+        } else {
+            html! { "—" }
+        }
+    };
+    let cells = estimate_cells(html! { (what) }, &words::label_unit(model), &model.intercept, last);
+    ("intercept", cells)
+}
+
+/// What values were cut to, where a coefficient is about cut values.
+fn cut_to(model: &Model) -> Markup {
+    let cuts = model.cut_to();
+    html! {
+        @if !cuts.is_empty() {
+            p {
+                "The releases cut at least what lies beyond these ranges, and coefficients about cut values are about what is left: "
+                @for (at, cut) in cuts.iter().enumerate() {
+                    @let width = cut.kept[1] - cut.kept[0];
+                    @if at > 0 { "; " }
+                    (name(&cut.name)) " "
+                    (exactly(cut.kept[0], &numbers::within(cut.kept[0], width))) " to "
+                    (exactly(cut.kept[1], &numbers::within(cut.kept[1], width)))
+                    @if let Some(unit) = &cut.unit { " " (name(unit)) }
+                }
+                "."
             }
         }
     }
@@ -166,36 +264,8 @@ pub(crate) fn coefficients(model: &Model, heading: Level) -> Markup {
     let level = numbers::level(model.level);
     let interval = format!("{level} interval");
     let with_parts = has_parts(model);
-    let cells = |what: Markup, unit: &str, value: &Estimate, prediction: f64, noise: Markup| {
-        let rounding = Rounding::of(value);
-        let number = |x: f64| exactly(x, &rounding.show(x));
-        vec![
-            what,
-            html! { (name(unit)) },
-            html! { (number(value.estimate)) },
-            html! { (number(value.standard_error)) },
-            html! {
-                (number(value.low)) " to " (number(value.high))
-                @if !distinguishable(value) { span .unseen { ", includes 0" } }
-            },
-            if with_parts { number(prediction) } else { noise },
-        ]
-    };
-    let mut rows: Vec<_> = model
-        .coefficients
-        .iter()
-        .map(|one| {
-            let class = if distinguishable(&one.value) { "clear" } else { "unclear" };
-            let unit = words::per_unit(model, one);
-            let noise = exactly(one.noise_share, &numbers::percent(one.noise_share));
-            (class, cells(name(&one.term.name()), &unit, &one.value, one.prediction, noise))
-        })
-        .collect();
-    let unit = words::label_unit(model);
-    let what = if model.free_intercept { "Intercept" } else { "Implied intercept" };
-    let intercept =
-        cells(html! { (what) }, &unit, &model.intercept, model.prediction_intercept, html! { "—" });
-    rows.push(("intercept", intercept));
+    let mut rows: Vec<_> = model.coefficients.iter().map(|one| coefficient_row(model, one)).collect();
+    rows.push(intercept_row(model));
     html! {
         (heading.titled("Coefficients"))
         (Table {
@@ -210,6 +280,7 @@ pub(crate) fn coefficients(model: &Model, heading: Level) -> Markup {
             ],
             rows,
         }.markup())
+        (cut_to(model))
         p .aside {
             "Estimate: change of " (name(&model.label.name())) " per unit of the feature, the others held fixed. "
             @if with_parts {
@@ -220,6 +291,9 @@ pub(crate) fn coefficients(model: &Model, heading: Level) -> Markup {
             "Intercept: " (name(&model.label.name())) " where every feature is 0"
             @if !model.free_intercept { ", as it follows from the public ranges" }
             "."
+            @if has_findings(model) {
+                " ◆: something speaks against the coefficient, as said at the top; the intercept follows from the coefficients, so it speaks against the intercept too."
+            }
         }
     }
 }
@@ -259,25 +333,23 @@ fn uncertainty(model: &Model, heading: Level) -> Markup {
         cells.extend(shares(parts).map(|share| exactly(share, &numbers::percent(share))));
         Some(("", cells))
     });
+    let titles = NAMES.map(capital);
+    let mut columns = vec![("Feature", false)];
+    columns.extend(titles.iter().map(|title| (title.as_str(), true)));
     html! {
         (heading.titled("What the uncertainty is made of"))
         figure {
             (PreEscaped(parts_plot_in(model, Layout::Wide)))
             (PreEscaped(parts_plot_in(model, Layout::Narrow)))
             figcaption {
-                "Privacy noise: what the parties added. Mixing: many people share a released row. Sampling: these people stand for others. Clipping: an allowance for values that were cut. "
+                "Privacy noise: what the parties added. Mixing: many people share a released row. Open correlations: how columns of different parties go together, as far as the releases do not tell. "
+                "Sampling: these people stand for others. Clipping: an allowance for values that were cut. "
                 "Parts of the variance, which is the square of the standard error."
             }
         }
         (Table {
             caption: "Parts of the variance of each estimate",
-            columns: &[
-                ("Feature", false),
-                ("Privacy noise", true),
-                ("Mixing", true),
-                ("Sampling", true),
-                ("Clipping", true),
-            ],
+            columns: &columns,
             rows: rows.collect(),
         }.markup())
     }
@@ -349,6 +421,7 @@ fn diagnostics(model: &Model, heading: Level) -> Markup {
             @if let Some([low, high]) = facts.r_squared.and_then(|r_squared| r_squared.interval) {
                 "; " (numbers::level(model.level)) " interval " (share(low, 4)) " to " (share(high, 4))
             }
+            (mark(model.r_squared_mark()))
         },
     ));
     html! {

@@ -4,7 +4,7 @@ use maud::{Markup, PreEscaped, html};
 use potluck_release::statement::Guarantee;
 use potluck_release::{Model, PublicDataset, Study};
 
-use crate::article::{Level, answer, coefficients, domain, published};
+use crate::article::{Level, answer, coefficients, domain, opening, published};
 use crate::numbers;
 use crate::page::STYLESHEET;
 use crate::table::Table;
@@ -88,10 +88,8 @@ pub fn dataset_card(dataset: &PublicDataset) -> String {
 pub fn model_card(model: &Model) -> String {
     card(&html! {
         h2 { "Regression of " (name(&model.label.name())) }
+        (opening(model))
         p { (headline(model)) }
-        @if let Some(fault) = model.diagnostics.fault() {
-            p .warning role="note" { strong { "Do not rely on these coefficients. " } "In this fit " (fault) "." }
-        }
         section { (answer(model, Level(2))) }
         section { (coefficients(model, Level(2))) }
     })

@@ -1,10 +1,12 @@
 //! Reports: a fitted regression and the public dataset behind it, for people to read.
 //!
-//! [`page()`] makes one HTML file that stands alone: no script, no external resource, and a content security
-//! policy that forbids both. Its parts are fragments that a server can put into pages of its own: [`article()`]
-//! is the whole report without the document around it, [`findings()`] the part that belongs to the fit, [`coefficient_plot`], [`parts_plot`] and [`noise_plot`]
-//! are SVG, [`limits()`] says what limits accuracy, on a terminal too, and [`privacy_statement`] says in words and
-//! numbers what the releases promise. [`study_card`], [`dataset_card`] and [`model_card`] are for notebooks. Fragments take their colours from [`STYLESHEET`]; charts also look right
+//! [`page()`] makes one HTML file that stands alone: no script, no external resource, and a content
+//! security policy that forbids both. Its parts are fragments that a server can put into pages of
+//! its own: [`article()`] is the whole report without the document around it, [`outcome()`] the
+//! part that belongs to the fit, [`coefficient_plot`], [`parts_plot`] and [`noise_plot`] are SVG,
+//! [`limits()`] says what limits accuracy, on a terminal too, and [`privacy_statement`] says in
+//! words and numbers what the releases promise. [`study_card`], [`dataset_card`] and [`model_card`]
+//! are for notebooks. Fragments take their colours from [`STYLESHEET`]; charts also look right
 //! without it.
 //!
 //! Everything here reads published things only. Names, units and descriptions come from strangers and are
@@ -21,7 +23,7 @@ mod privacy;
 mod table;
 pub mod words;
 
-pub use article::{article, findings};
+pub use article::{article, outcome};
 pub use card::{dataset_card, model_card, study_card};
 pub use chart::Layout;
 pub use chart::coefficients::{coefficient_plot, coefficient_plot_in};

@@ -5,18 +5,21 @@ use std::fmt;
 use maud::{Markup, html};
 use potluck_core::accounting::{Epsilon, Mu};
 use potluck_core::calibrated::{Layout, Plan};
+use potluck_release::findings::{self, Finding, FindingKind, Sentence};
 use potluck_release::model::{Coefficient, Estimand, Learner};
 use potluck_release::study::{Calibration, Study};
 use potluck_release::summary::{self, PartySummary};
 use potluck_release::{Model, PublicDataset};
 
-use crate::chart::parts::{NAMES, shares};
+use crate::chart::parts::{NAMES, PARTS, shares};
 use crate::numbers;
-use crate::words::{self, named, split};
+use crate::words::{self, named, of_which, split};
 
 /// Clipping is spoken of where it makes up this much of the variance, or shrank a spread by this factor.
 const NOTABLE_CLIPPING: f64 = 0.1;
 const NOTABLE_ATTENUATION: f64 = 1.1;
+/// Open correlations are spoken of where they make up this much of the variance.
+const NOTABLE_CORRELATIONS: f64 = 0.1;
 /// Remedies that would take more than this many times the people or ε are not offered.
 const MOST_TIMES: u32 = 64;
 
@@ -87,6 +90,14 @@ impl Text {
         self
     }
 
+    /// A sentence about findings.
+    fn sentence(self, sentence: &Sentence) -> Self {
+        sentence.pieces().iter().fold(self, |text, piece| match piece {
+            findings::Piece::Words(words) => text.words(words),
+            findings::Piece::Name(name) => text.name(name),
+        })
+    }
+
     /// Names in a sentence, the last few counted where there are many.
     fn names(mut self, all: &[String]) -> Self {
         for (before, name) in named(all) {
@@ -129,6 +140,9 @@ pub fn limits(model: &Model, dataset: Option<&PublicDataset>) -> Vec<Point> {
     if let Some(average) = &average {
         point("What would help", remedies(model, average, study));
     }
+    if let Some(text) = confounders(model) {
+        point("Open confounders", text);
+    }
     let parties = dataset.and_then(|dataset| summary::of_dataset(dataset).ok()).unwrap_or_default();
     let involved: Vec<&PartySummary> = parties.iter().filter(|party| is_involved(model, party)).collect();
     if involved.len() > 1 {
@@ -163,6 +177,7 @@ pub fn limits(model: &Model, dataset: Option<&PublicDataset>) -> Vec<Point> {
 fn resolved(model: &Model) -> Text {
     let level = numbers::level(model.level);
     let (clear, unclear) = split(model);
+    let unsure = of_which(model, Coefficient::has_unsure_interval);
     let chance = numbers::significant((1.0 - model.level) * 100.0, 3);
     Text::default()
         .when(!clear.is_empty(), |text| {
@@ -175,6 +190,11 @@ fn resolved(model: &Model) -> Text {
                 ". That is no evidence of no effect: the interval shows which effects remain possible. ",
             )
         })
+        .when(!unsure.is_empty(), |text| {
+            text.words(if unsure.len() == 1 { "Do not rely on the interval of " } else { "Do not rely on the intervals of " })
+                .names(&unsure)
+                .words(": noise hides too much. ")
+        })
         .when(model.coefficients.len() > 1, |text| {
             text.words(format!(
                 "Each interval is for its coefficient alone; of 100 coefficients that are truly 0, about {chance} would seem to differ by chance."
@@ -183,9 +203,9 @@ fn resolved(model: &Model) -> Text {
 }
 
 /// The parts of the variances in the order of [`NAMES`], averaged over the features; `None` where one is not known.
-fn average_parts(model: &Model) -> Option<[f64; 4]> {
+fn average_parts(model: &Model) -> Option<[f64; PARTS]> {
     let count = model.coefficients.len() as f64;
-    let mut average = [0.0; 4];
+    let mut average = [0.0; PARTS];
     for coefficient in &model.coefficients {
         for (sum, share) in average.iter_mut().zip(shares(coefficient.parts.as_ref()?)) {
             *sum += share / count;
@@ -194,19 +214,37 @@ fn average_parts(model: &Model) -> Option<[f64; 4]> {
     average.iter().all(|share| share.is_finite()).then_some(average)
 }
 
-fn main_limit(average: &[f64; 4]) -> Text {
-    let mut order = [0, 1, 2, 3];
-    order.sort_by(|&a, &b| average[b].total_cmp(&average[a]));
-    let [first, second, third, last] = order;
-    let part = |text: Text, at: usize| text.words(format!("{} ", NAMES[at])).percent(average[at]);
-    let text = Text::of(words::capital(NAMES[first])).words(": on average over the features, it makes up ");
-    let text = text.percent(average[first]).words(" of the variance of an estimate. ");
-    let text = part(text.words("The rest: "), second).words(", ");
-    part(part(text, third).words(", "), last).words(".")
+fn main_limit(average: &[f64; PARTS]) -> Text {
+    let mut parts: Vec<(&str, f64)> = NAMES.into_iter().zip(*average).collect();
+    parts.sort_by(|(_, a), (_, b)| b.total_cmp(a));
+    let (first, largest) = parts[0];
+    // Of the names only that of correlations is a plural.
+    let verb = if first.ends_with('s') { "they make up " } else { "it makes up " };
+    let mut text = Text::of(words::capital(first))
+        .words(": on average over the features, ")
+        .words(verb)
+        .percent(largest)
+        .words(" of the variance of an estimate. The rest: ");
+    for (at, (name, share)) in parts[1..].iter().enumerate() {
+        text = text.words(if at > 0 { ", " } else { "" }).words(format!("{name} ")).percent(*share);
+    }
+    text.words(".")
 }
 
-fn remedies(model: &Model, average: &[f64; 4], study: Option<&Study>) -> Text {
-    let [privacy, mixing, sampling, _] = *average;
+/// What looks like effects of some features and may be those of others, and what would tell them
+/// apart.
+fn confounders(model: &Model) -> Option<Text> {
+    let all = model.findings();
+    let mut open = all.iter().filter(|said| said.kind == FindingKind::Confounders).peekable();
+    open.peek()?;
+    let text = open.fold(Text::default(), |text, said| text.sentence(&said.sentence).words(" "));
+    Some(text.words(
+        "They would be told apart by releases with more people or a larger ε, which show how columns of different parties go together, or by one party that releases all of these columns.",
+    ))
+}
+
+fn remedies(model: &Model, average: &[f64; PARTS], study: Option<&Study>) -> Text {
+    let [privacy, mixing, correlations, sampling, _] = *average;
     let outlook = study.and_then(Outlook::new);
     let rows = model.diagnostics.rows;
     let text = Text::of(
@@ -230,7 +268,10 @@ fn remedies(model: &Model, average: &[f64; 4], study: Option<&Study>) -> Text {
         Some((None, Some((now, then)))) => text
             .words(format!("ε = {then} in place of {now} would halve their part of the standard errors. ")),
     };
-    text.when(sampling > privacy + mixing, |text| {
+    let text = text.when(correlations >= NOTABLE_CORRELATIONS, |text| {
+        text.words("The part of open correlations falls with them, once the releases show how columns of different parties go together. ")
+    });
+    text.when(sampling > privacy + mixing + correlations, |text| {
         text.words("But here most of the variance is that people are a sample: only more people help, 4 times as many to halve the standard errors.")
     })
 }
@@ -352,15 +393,16 @@ fn widest(model: &Model, parties: &[&PartySummary]) -> Text {
     })
 }
 
-fn clipping(average: Option<&[f64; 4]>, model: &Model, parties: &[&PartySummary]) -> Option<Text> {
-    let share = average.map_or(0.0, |average| average[3]);
+fn clipping(average: Option<&[f64; PARTS]>, model: &Model, parties: &[&PartySummary]) -> Option<Text> {
+    let share = average.map_or(0.0, |&[.., share]| share);
+    let cut = of_which(model, Coefficient::is_about_cut_values);
     let columns = parties.iter().flat_map(|party| party.columns.iter().map(move |column| (party, column)));
     let used = columns.filter(|(_, column)| is_used(model, &column.name));
     let most = used
         .filter_map(|(party, column)| column.attenuation.map(|attenuation| (attenuation, party, column)))
         .max_by(|a, b| a.0.total_cmp(&b.0))
         .filter(|(attenuation, ..)| *attenuation >= NOTABLE_ATTENUATION);
-    if share < NOTABLE_CLIPPING && most.is_none() {
+    if share < NOTABLE_CLIPPING && most.is_none() && cut.is_empty() {
         return None;
     }
     let text = Text::of("A release cuts values and people that lie far out, so that nobody stands out. ");
@@ -372,10 +414,18 @@ fn clipping(average: Option<&[f64; 4]>, model: &Model, parties: &[&PartySummary]
                 .name(&column.name)
                 .words(" most, by about ")
                 .percent(lost)
-                .words(". The fit makes up for that on average. ")
+                .words(". ")
         }
     };
-    let text = text.words("The intervals carry an allowance for it. Clipping fades with more people, a larger ε, or fewer columns at ");
+    let text = match cut.len() {
+        0 => text.words("The fit makes up for that on average, and the intervals carry an allowance for it. "),
+        count if count == model.coefficients.len() => text.words("The fit does not make up for that here, because the values are not spread like a bell: coefficients and intervals are about the cut values. "),
+        _ => text
+            .words("The fit makes up for that on average, and the intervals carry an allowance for it, but not for coefficients about cut values: ")
+            .names(&cut)
+            .words(". "),
+    };
+    let text = text.words("Clipping fades with more people, a larger ε, or fewer columns at ");
     Some(match most {
         None => text.words("a party."),
         Some((_, party, _)) => text.name(&party.party).words("."),
@@ -408,9 +458,10 @@ fn noise(model: &Model) -> Text {
 fn estimand(model: &Model) -> Text {
     let attenuated = model.estimand == Estimand::Attenuated;
     let shrinkage = model.shrinkage();
-    Text::of(words::sentence(&model.estimand.to_string()))
+    Text::of(words::sentence(&model.estimated_without_ridge()))
         .when(!attenuated, |text| {
-            text.words(" They are what the parties' tables would give side by side and without noise; the intervals say how far the estimates may be from it.")
+            text.words(" They are what the parties' tables would give side by side and without noise; the intervals say how far the estimates may be from it")
+                .words(if model.findings().is_empty() { "." } else { ", except where a finding says otherwise." })
         })
         .when(attenuated, |text| {
             text.words(" Noise pulls them towards 0, most where its share is largest: a feature that is uncorrelated with the others keeps 1 minus its noise share of its coefficient. The intervals are about these attenuated values and need not cover those of the study itself.")
@@ -423,6 +474,11 @@ fn estimand(model: &Model) -> Text {
             ))
         })
         .words(" They describe what goes together in these people, not what causes what.")
+}
+
+/// Whether a finding of some kind speaks against R².
+fn has(model: &Model, kind: impl Fn(&Finding) -> bool) -> bool {
+    model.diagnostics.r_squared_findings.iter().any(kind)
 }
 
 fn fit(model: &Model) -> Text {
@@ -457,6 +513,12 @@ fn fit(model: &Model) -> Text {
         .words(" of the variation of ")
         .name(&model.label.name())
         .words(format!(" about {about}, {where_from}."))
+        .when(has(model, Finding::is_about_cut_values), |text| text.words(" It is about cut values."))
+        .when(has(model, Finding::is_about_unsure_interval), |text| {
+            text.words(" Do not rely on it: noise hides how much ")
+                .name(&model.label.name())
+                .words(" varies.")
+        })
         .when(outside, |text| {
             text.words(" Estimates of R² may fall outside 0 to 1 by chance; here they are shown as 0 or 1.")
         })

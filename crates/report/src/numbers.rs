@@ -66,6 +66,14 @@ pub fn significant(value: f64, digits: usize) -> String {
     }
 }
 
+/// A number in a range of this width, with three digits of the width.
+pub(crate) fn within(value: f64, width: f64) -> String {
+    match (exponent(value), exponent(width)) {
+        (Some(size), Some(of_width)) => significant(value, (size - of_width).clamp(0, 12) as usize + 3),
+        _ => significant(value, 3),
+    }
+}
+
 /// Six significant digits, rounded up: for numbers that must not be understated.
 pub fn rounded_up(value: f64) -> String {
     significant(potluck_release::statement::rounded_up(value), 6)
@@ -242,6 +250,13 @@ mod tests {
         assert_eq!(significant(1e300, 6), "10³⁰⁰");
         assert_eq!(significant(0.0, 6), "0");
         assert_eq!(significant(f64::INFINITY, 6), "∞");
+    }
+
+    #[test]
+    fn ends_of_a_range_have_the_digits_that_its_width_needs() {
+        assert_eq!([within(100_012.34, 1.5), within(100_013.84, 1.5)], ["100,012.34", "100,013.84"]);
+        assert_eq!([within(-3.0, 120.0), within(117.0, 120.0)], ["−3", "117"]);
+        assert_eq!(within(0.0, 0.0), "0");
     }
 
     #[test]

@@ -36,6 +36,8 @@ pub struct PreviewCoefficient<'a> {
     pub estimates: Vec<f64>,
     /// Median half-width of the intervals.
     pub half_width: f64,
+    /// Share of the releases in which published numbers speak against the coefficient.
+    pub with_findings: f64,
 }
 
 /// One HTML file with the plot of a preview.
@@ -67,6 +69,20 @@ fn article(preview: &Preview<'_>) -> Markup {
                         "A band that reaches across 0 means that a release would hardly tell the coefficient from 0."
                     }
                 }
+                (findings(preview))
+            }
+        }
+    }
+}
+
+/// The features whose coefficients releases themselves would speak against.
+fn findings(preview: &Preview<'_>) -> Markup {
+    let found: Vec<_> = preview.coefficients.iter().filter(|one| one.with_findings > 0.0).collect();
+    html! {
+        @if !found.is_empty() {
+            div .warning role="note" {
+                p { strong { "Releases in which published numbers speak against a coefficient" } }
+                ul { @for one in found { li { (name(one.name)) ": " (numbers::percent(one.with_findings)) } } }
             }
         }
     }

@@ -2,6 +2,7 @@
 
 use maud::{Markup, html};
 use potluck_release::Model;
+use potluck_release::findings::{Piece, Sentence};
 use potluck_release::model::{Coefficient, Estimate, Learner, Term};
 use potluck_release::study::{Definition, IdKind, Method};
 
@@ -80,8 +81,45 @@ pub fn names(all: &[String]) -> Markup {
     }
 }
 
-/// The one sentence to take home.
+/// A sentence about findings, as markup.
+pub(crate) fn sentence_markup(sentence: &Sentence) -> Markup {
+    html! {
+        @for piece in sentence.pieces() {
+            @match piece { Piece::Words(words) => (words), Piece::Name(one) => (name(one)) }
+        }
+    }
+}
+
+/// The sentence to take home, and what must be said with it.
 pub(crate) fn headline(model: &Model) -> Markup {
+    let all = model.coefficients.len();
+    let unsure = of_which(model, Coefficient::has_unsure_interval);
+    let cut = of_which(model, Coefficient::is_about_cut_values);
+    html! {
+        (outcome(model))
+        @match (unsure.len(), all) {
+            (0, _) => {},
+            (1, 1) => { " Do not rely on its interval." }
+            (1, _) => { " Do not rely on the interval of " (names(&unsure)) "." }
+            (some, all) if some == all => { " Do not rely on any interval here." }
+            _ => { " Do not rely on the intervals of " (names(&unsure)) "." }
+        }
+        @match (cut.len(), all) {
+            (0, _) => {},
+            (1, 1) => { " It is about cut values." }
+            (some, all) if some == all => { " All coefficients are about cut values." }
+            _ => { " About cut values: " (names(&cut)) "." }
+        }
+    }
+}
+
+/// Names of the features of whose coefficients something holds.
+pub(crate) fn of_which(model: &Model, holds: impl Fn(&Coefficient) -> bool) -> Vec<String> {
+    model.coefficients.iter().filter(|one| holds(one)).map(|one| one.term.name()).collect()
+}
+
+/// How many coefficients differ from 0, and which.
+fn outcome(model: &Model) -> Markup {
     let level = numbers::level(model.level);
     let (clear, unclear) = split(model);
     html! {

@@ -9,6 +9,7 @@ use potluck_core::learn::{Level, Ridge};
 use potluck_core::mixing::{MixingKey, SubjectDigest};
 use potluck_core::noise::add_noise;
 use potluck_release::dataset::Completeness;
+use potluck_release::findings::{Finding, FindingKind, HEADING};
 use potluck_release::fit::{DEFAULT_RIDGE, Regression, fit};
 use potluck_release::model::{Estimate, Learner, Parts, RSquared};
 use potluck_release::signing::SigningKey;
@@ -18,7 +19,8 @@ use potluck_release::summary;
 use potluck_release::{Draft, Model, PublicDataset, Release, Study};
 use potluck_report::{
     Layout, STYLESHEET, article, coefficient_plot, coefficient_plot_in, dataset_card, limits, model_card,
-    noise_plot, noise_plot_in, page, parts_plot, parts_plot_in, privacy_statement, study_card,
+    noise_plot, noise_plot_in, outcome, page, parts_plot, parts_plot_in, preview_page, privacy_statement,
+    study_card,
 };
 use rand_chacha::ChaCha20Rng;
 use rand_core::{Rng, SeedableRng};
@@ -309,7 +311,7 @@ fn check_page(model: &Model, dataset: &PublicDataset) -> String {
 /// Only harmless elements and attributes, and no address in any of them.
 fn check_self_contained(page: &str) {
     const ELEMENTS: &str = "html head meta title style body main footer article header section figure figcaption \
-        h1 h2 h3 p span strong bdi code pre data div dl dt dd table caption thead tbody tr th td \
+        h1 h2 h3 p ul li span strong bdi code pre data div dl dt dd table caption thead tbody tr th td \
         svg desc text circle rect polyline polygon";
     const ATTRIBUTES: &str = "lang charset http-equiv content name class role scope value data-label tabindex \
         width height viewBox x y dy cx cy r points fill stroke stroke-width opacity pointer-events \
@@ -686,8 +688,8 @@ fn a_calibrated_report_holds_together() {
         assert_eq!(page.matches(&value(number)).count(), 3, "in the head, the limits and the diagnostics");
     }
     for coefficient in &model.coefficients {
-        let Parts { privacy, mixing, sampling, clipping } = coefficient.parts.unwrap();
-        for number in [privacy, mixing, sampling, clipping, coefficient.prediction] {
+        let Parts { privacy, mixing, correlations, sampling, clipping } = coefficient.parts.unwrap();
+        for number in [privacy, mixing, correlations, sampling, clipping, coefficient.prediction] {
             assert!(page.contains(&value(number)), "{number} is missing");
         }
     }
@@ -746,7 +748,13 @@ fn what_limits_a_model_can_be_said_without_its_dataset() {
     );
     assert!(party.contains(" times that of west, which has 1. "), "{party}");
 
-    let parts = |sampling: f64| Parts { privacy: 0.1, mixing: 0.1, sampling, clipping: 0.8 - sampling };
+    let parts = |sampling: f64| Parts {
+        privacy: 0.1,
+        mixing: 0.05,
+        correlations: 0.05,
+        sampling,
+        clipping: 0.8 - sampling,
+    };
     for coefficient in &mut model.coefficients {
         coefficient.parts = Some(parts(0.7));
     }
@@ -824,7 +832,7 @@ fn bars(svg: &str) -> Vec<(f64, Vec<f64>)> {
         let [width, height] = ["width", "height"].map(|name| attribute(&node, name));
         match node.attribute("fill").unwrap() {
             "#E1E5EA" => rows.push((width, Vec::new())),
-            "#B45309" | "#2B84A8" | "#8B95A1" | "#6B3F8F" if height > 115.0 => {
+            "#B45309" | "#2B84A8" | "#008060" | "#8B95A1" | "#6B3F8F" if height > 115.0 => {
                 rows.last_mut().unwrap().1.push(width);
             }
             _ => {}
@@ -837,9 +845,16 @@ fn bars(svg: &str) -> Vec<(f64, Vec<f64>)> {
 fn the_parts_of_a_bar_fill_it() {
     let (mut model, _) = calibrated_clinics();
     let odd = [
-        Some(Parts { privacy: 1.0, mixing: 0.0, sampling: 0.0, clipping: 0.0 }),
-        Some(Parts { privacy: f64::NAN, mixing: 0.2, sampling: f64::INFINITY, clipping: 0.1 }),
-        Some(Parts { privacy: -0.5, mixing: 1e300, sampling: 1e300, clipping: 1e-300 }),
+        Some(Parts { privacy: 1.0, mixing: 0.0, correlations: 0.0, sampling: 0.0, clipping: 0.0 }),
+        Some(Parts { privacy: 0.1, mixing: 0.1, correlations: 0.7, sampling: 0.05, clipping: 0.05 }),
+        Some(Parts {
+            privacy: f64::NAN,
+            mixing: 0.2,
+            correlations: 0.3,
+            sampling: f64::INFINITY,
+            clipping: 0.1,
+        }),
+        Some(Parts { privacy: -0.5, mixing: 1e300, correlations: 1e300, sampling: 1e300, clipping: 1e-300 }),
         None,
     ];
     for changed in [false, true] {
@@ -895,13 +910,281 @@ fn colours_have_contrast() {
             let (a, b) = (luminance(colour(a)), luminance(colour(b)));
             (a.max(b) + 0.05) / (a.min(b) + 0.05)
         };
-        for (text, surface) in
-            [("ink", "surface"), ("soft", "surface"), ("ink", "raised"), ("warning", "warning-surface")]
-        {
+        for (text, surface) in [
+            ("ink", "surface"),
+            ("soft", "surface"),
+            ("ink", "raised"),
+            ("warning", "warning-surface"),
+            ("warning", "surface"),
+        ] {
             assert!(contrast(text, surface) >= 4.5, "{text} on {surface}");
         }
-        for mark in ["clear", "unclear", "noise", "mixing", "clipping", "zero"] {
+        for mark in ["clear", "unclear", "noise", "mixing", "correlations", "clipping", "zero"] {
             assert!(contrast(mark, "surface") >= 3.0, "{mark} on surface");
         }
     }
+}
+
+const KINDS: [FindingKind; 5] = [
+    FindingKind::LabelTails,
+    FindingKind::FeatureTails,
+    FindingKind::LabelUnresolved,
+    FindingKind::FeatureUnresolved,
+    FindingKind::Confounders,
+];
+
+/// The model with no findings but these: of the label on every coefficient and on R², others on the
+/// second one.
+fn with_findings(mut model: Model, kinds: &[FindingKind]) -> Model {
+    let is_of_label =
+        |kind: FindingKind| matches!(kind, FindingKind::LabelTails | FindingKind::LabelUnresolved);
+    let finding = |kind: &FindingKind| Finding {
+        kind: *kind,
+        columns: if *kind == FindingKind::Confounders {
+            vec!["salt & pepper".to_owned()]
+        } else {
+            Vec::new()
+        },
+    };
+    for (at, coefficient) in model.coefficients.iter_mut().enumerate() {
+        coefficient.findings =
+            kinds.iter().filter(|&&kind| is_of_label(kind) || at == 1).map(finding).collect();
+    }
+    model.diagnostics.r_squared_findings =
+        kinds.iter().filter(|&&kind| is_of_label(kind)).map(finding).collect();
+    model
+}
+
+/// The text between the tags of markup.
+fn text_of(markup: &str) -> String {
+    let body = markup.rsplit("</style>").next().unwrap();
+    let pieces = body.split('<').filter_map(|piece| piece.split_once('>')).map(|(_, text)| text);
+    pieces.collect::<String>().replace("&amp;", "&")
+}
+
+#[test]
+fn findings_of_each_kind_come_before_the_first_number() {
+    let (model, dataset) = calibrated_clinics();
+    for kind in KINDS {
+        let model = with_findings(model.clone(), &[kind]);
+        let said = model.findings();
+        assert_eq!(said.len(), 1, "each once");
+        let sentence = said[0].sentence.to_string();
+        check_page(&model, &dataset);
+        for shown in [page(&model, &dataset), outcome(&model, &dataset), model_card(&model)] {
+            let text = text_of(&shown);
+            let at = text.find(&sentence).unwrap_or_else(|| panic!("{sentence:?} is not in {text}"));
+            assert!(text.find(HEADING).unwrap() < at);
+            // The headline is the first to speak of numbers.
+            assert!(at < text.find("95%").unwrap(), "{kind:?}: {text}");
+            let note = shown.find("role=\"note\"").unwrap();
+            assert!(note < shown.find("<data").unwrap() && note < shown.find("<svg").unwrap());
+        }
+    }
+}
+
+#[test]
+fn nothing_is_marked_where_nothing_was_found() {
+    let (model, dataset) = calibrated_clinics();
+    let page = check_page(&with_findings(model, &[]), &dataset);
+    for sign in [HEADING, "◆", "iamonds", "class=\"mark\"", "cut values"] {
+        assert!(!page.contains(sign), "{sign}");
+    }
+}
+
+/// The line of a feature in the table of coefficients.
+fn row<'a>(page: &'a str, name: &str) -> &'a str {
+    let table = page.find("<table").unwrap();
+    let start = table + page[table..].find(&format!("<bdi>{name}</bdi>")).unwrap();
+    &page[start..start + page[start..].find("</tr>").unwrap()]
+}
+
+#[test]
+fn a_coefficient_with_a_finding_is_marked_in_table_and_plot_and_the_others_are_not() {
+    let (model, dataset) = calibrated_clinics();
+    for (kind, mark) in [
+        (FindingKind::FeatureTails, "◆ feature cut"),
+        (FindingKind::FeatureUnresolved, "◆ feature in noise"),
+        (FindingKind::Confounders, "◆ open confounders"),
+    ] {
+        let plain = with_findings(model.clone(), &[]);
+        let model = with_findings(model.clone(), &[kind]);
+        let page = check_page(&model, &dataset);
+        assert!(row(&page, &model.coefficients[1].term.name()).contains(mark));
+        assert!(!row(&page, &model.coefficients[0].term.name()).contains('◆'));
+        assert!(page.contains("Diamonds on dashed lines: something speaks against the coefficient"));
+        for layout in [Layout::Wide, Layout::Narrow] {
+            let (before, after) = (coefficient_plot_in(&plain, layout), coefficient_plot_in(&model, layout));
+            let count = |svg: &str, element: &str| svg.matches(element).count();
+            assert!(count(&after, "<polygon") > count(&before, "<polygon"), "a diamond");
+            assert!(count(&after, "<polyline") > count(&before, "<polyline"), "dashes");
+            assert!(count(&after, "<circle") < count(&before, "<circle"), "no dot");
+            assert!(after.contains("something speaks against 1 of the coefficients."));
+            let short = mark.trim_start_matches("◆ ");
+            assert!(
+                after.contains(&format!("; {short}\n</title>"))
+                    || after.contains(&format!("; {short}</title>"))
+            );
+        }
+    }
+}
+
+#[test]
+fn a_finding_about_the_label_is_marked_on_every_coefficient_and_on_r_squared() {
+    let (model, dataset) = calibrated_clinics();
+    for (kind, mark, of_r_squared) in [
+        (FindingKind::LabelTails, "◆ label cut", "It is about cut values."),
+        (FindingKind::LabelUnresolved, "◆ label in noise", "Do not rely on it"),
+    ] {
+        let model = with_findings(model.clone(), &[kind]);
+        let page = check_page(&model, &dataset);
+        for coefficient in &model.coefficients {
+            assert!(row(&page, &coefficient.term.name()).contains(mark));
+        }
+        // In the head and in the diagnostics.
+        assert_eq!(page.matches(mark).count(), model.coefficients.len() + 2);
+        assert!(page.contains(of_r_squared));
+    }
+}
+
+#[test]
+fn a_headline_says_which_intervals_cannot_be_relied_on_and_what_is_about_cut_values() {
+    let (model, dataset) = calibrated_clinics();
+    let lead = |kinds: &[FindingKind]| {
+        let page = page(&with_findings(model.clone(), kinds), &dataset);
+        let start = page.find("<p class=\"lead\">").unwrap();
+        text_of(&page[start..start + page[start..].find("</p>").unwrap() + 4])
+    };
+    let second = model.coefficients[1].term.name();
+    let plain = lead(&[]);
+    assert!(
+        lead(&[FindingKind::FeatureUnresolved])
+            .ends_with(&format!("Do not rely on the interval of {second}."))
+    );
+    assert!(lead(&[FindingKind::FeatureTails]).ends_with(&format!("About cut values: {second}.")));
+    assert!(lead(&[FindingKind::LabelUnresolved]).ends_with("Do not rely on any interval here."));
+    assert!(lead(&[FindingKind::LabelTails]).ends_with("All coefficients are about cut values."));
+    assert_eq!(lead(&[FindingKind::Confounders]), plain, "the interval allows for it");
+}
+
+#[test]
+fn what_values_were_cut_to_stands_below_the_coefficients() {
+    let (model, dataset) = calibrated_clinics();
+    let mut model = with_findings(model, &[FindingKind::FeatureTails]);
+    model.label_kept = Some([90.125, 187.5]);
+    model.coefficients[1].kept = Some([20.5, 80.5]);
+    let page = check_page(&model, &dataset);
+    for number in [90.125, 187.5, 20.5, 80.5] {
+        assert!(page.contains(&format!("<data value=\"{number:?}\">")), "{number}");
+    }
+    let text = text_of(&page);
+    assert!(text.contains("pressure 90.1 to 187.5 mmHg; age 20.5 to 80.5 years."), "{text}");
+}
+
+#[test]
+fn limits_know_open_confounders_and_do_not_undo_what_was_cut() {
+    let (model, _) = calibrated_clinics();
+    let said = |kinds: &[FindingKind], title: &str| {
+        let points = limits(&with_findings(model.clone(), kinds), None);
+        points.into_iter().find(|point| point.title() == title).map(|point| point.to_string())
+    };
+    assert_eq!(said(&[], "Open confounders"), None);
+    let confounders = said(&[FindingKind::Confounders], "Open confounders").unwrap();
+    let name = model.coefficients[1].term.name();
+    assert!(
+        confounders
+            .starts_with(&format!("What looks like an effect of {name} may come from salt & pepper: ")),
+        "{confounders}"
+    );
+    let some = said(&[FindingKind::FeatureTails], "Clipping").unwrap();
+    assert!(some.contains(&format!("but not for coefficients about cut values: {name}.")), "{some}");
+    let all = said(&[FindingKind::LabelTails], "Clipping").unwrap();
+    assert!(all.contains("The fit does not make up for that here"), "{all}");
+    let resolved = said(&[FindingKind::FeatureUnresolved], "What was resolved").unwrap();
+    assert!(resolved.contains(&format!("Do not rely on the interval of {name}: ")), "{resolved}");
+}
+
+#[test]
+fn names_in_findings_are_only_text() {
+    let study = calibrated_study(HOSTILE, 3_000);
+    let dataset = calibrated_dataset(&study);
+    let model = model(&dataset, "<script>alert('y')</script>", Learner::Posterior);
+    for kind in KINDS {
+        let page = check_page(&with_findings(model.clone(), &[kind]), &dataset);
+        let note = &page[page.find("role=\"note\"").unwrap()..page.find("class=\"lead\"").unwrap()];
+        assert!(note.contains("<bdi>") && !note.contains("<script") && !note.contains("<svg"), "{note}");
+    }
+}
+
+#[test]
+fn an_interval_is_drawn_as_it_lies_about_its_estimate() {
+    let (model, _) = calibrated_clinics();
+    let mut model = with_findings(model, &[]);
+    for coefficient in &mut model.coefficients {
+        coefficient.value = Estimate { estimate: 1.0, standard_error: 0.7, low: 0.8, high: 3.0 };
+        coefficient.range = [0.0, 2.0];
+    }
+    let svg = coefficient_plot(&model);
+    let document = Document::parse(&svg).unwrap();
+    let drawn = |element: &str| {
+        let nodes = document.root_element().children();
+        nodes.filter(|node| node.tag_name().name() == element).collect::<Vec<_>>()
+    };
+    let dot = drawn("circle").into_iter().map(|dot| attribute(&dot, "cx")).next().unwrap();
+    let x = |point: &str| point.split_once(',').unwrap().0.parse::<f64>().unwrap();
+    let lies = |line: roxmltree::Node<'_, '_>| {
+        let points: Vec<f64> = line.attribute("points").unwrap().split_whitespace().map(x).collect();
+        (points[0] < points[1]).then(|| [points[0], points[1]])
+    };
+    let mut whisker =
+        drawn("polyline").into_iter().filter(|line| line.attribute("stroke") == Some("#0B5A8A"));
+    let ends = whisker.find_map(lies).unwrap();
+    let ratio = (ends[1] - dot) / (dot - ends[0]);
+    assert!((ratio - 10.0).abs() < 0.2, "{ends:?} about {dot}");
+}
+
+#[test]
+fn an_interval_that_cannot_be_relied_on_does_not_squeeze_the_others() {
+    let (model, _) = calibrated_clinics();
+    let mut model = with_findings(model, &[FindingKind::FeatureUnresolved]);
+    edit(&mut model, |at| if at == 1 { (4e6, 1e6) } else { (0.2, 0.05) });
+    let squeezed = coefficient_plot(&with_findings(model.clone(), &[]));
+    let svg = coefficient_plot(&model);
+    check_chart(&svg);
+    // The far end of the one is beyond the axis, and the widths of the others can be seen.
+    assert!(svg.contains("<polygon") && svg != squeezed);
+    let widest_of = |svg: &str| {
+        let document = Document::parse(svg).unwrap();
+        let lines = document.root_element().children().filter(|node| node.tag_name().name() == "polyline");
+        let solid = lines.filter(|line| line.attribute("stroke") == Some("#0B5A8A")).map(|line| {
+            let x = |point: &str| point.split_once(',').unwrap().0.parse::<f64>().unwrap();
+            let points: Vec<f64> = line.attribute("points").unwrap().split_whitespace().map(x).collect();
+            points[1] - points[0]
+        });
+        solid.fold(0.0, f64::max)
+    };
+    assert!(widest_of(&svg) > 100.0, "{svg}");
+}
+
+#[test]
+fn a_preview_says_in_which_share_of_releases_something_speaks_against_a_coefficient() {
+    let coefficient = |name, with_findings| potluck_report::PreviewCoefficient {
+        name,
+        non_private: 0.2,
+        estimates: vec![0.1, 0.3],
+        half_width: 0.1,
+        with_findings,
+    };
+    let preview = |coefficients| potluck_report::Preview {
+        study: "clinics",
+        label: "pressure",
+        rows: 1000,
+        loss: 0.5,
+        best_loss: 0.4,
+        coefficients,
+    };
+    let found = preview_page(&preview(vec![coefficient("age", 0.5), coefficient("bmi", 0.0)]));
+    assert!(found.contains("<li><bdi>age</bdi>: 50%</li>") && !found.contains("<bdi>bmi</bdi>: "));
+    let nothing = preview_page(&preview(vec![coefficient("age", 0.0)]));
+    assert!(!nothing.contains("speak against"));
 }

@@ -12,7 +12,7 @@ use potluck_party::{Job, Ledger, Table, entropy};
 use potluck_release::dataset::Completeness;
 use potluck_release::files::{Audience, Existing, write_file};
 use potluck_release::fit::{Regression, fit};
-use potluck_release::model::Learner;
+use potluck_release::model::{Coefficient, Learner};
 use potluck_release::statement::Guarantee;
 use potluck_release::{Draft, Error, Model, PublicDataset, Release, Study};
 use rand_chacha::ChaCha12Rng;
@@ -20,7 +20,7 @@ use rand_core::{Rng, SeedableRng};
 use serde_json::json;
 
 use super::Settings;
-use super::fit::interval;
+use super::fit::{interval, opening};
 use crate::args::Demo;
 use crate::output::{number, table};
 
@@ -135,6 +135,7 @@ pub(super) fn run(arguments: &Demo, settings: &Settings<'_>) -> Result<()> {
                 "true": value_of(&truth, &name),
                 "non_private": value_of(&plain, &name),
                 "private": coefficient.value,
+                "findings": coefficient.findings,
             })
         })
         .collect();
@@ -275,23 +276,30 @@ fn to_text(
     joint: Guarantee,
 ) -> String {
     let cell = |values: &[(String, f64)], name: &str| value_of(values, name).map_or("-".to_owned(), number);
-    let rows: Vec<Vec<String>> = model
-        .coefficients
-        .iter()
-        .map(|coefficient| {
-            let name = coefficient.term.name();
-            vec![
-                format!("{name} ({})", coefficient.party),
-                cell(truth, &name),
-                cell(plain, &name),
-                number(coefficient.value.estimate),
-                interval(&coefficient.value),
-            ]
-        })
-        .collect();
-    let mut text =
-        format!("What raises blood pressure (mmHg per unit), {} patients:\n\n", model.diagnostics.rows);
-    text.push_str(&table(&["", "true", "non-private", "private", "95% interval"], &rows));
+    let row = |coefficient: &Coefficient| {
+        let name = coefficient.term.name();
+        let mut row = vec![
+            format!("{name} ({})", coefficient.party),
+            cell(truth, &name),
+            cell(plain, &name),
+            number(coefficient.value.estimate),
+            interval(&coefficient.value),
+        ];
+        row.extend(coefficient.mark());
+        row
+    };
+    let mut rows: Vec<Vec<String>> = model.coefficients.iter().map(row).collect();
+    let mut text = opening(model);
+    let _ =
+        writeln!(text, "What raises blood pressure (mmHg per unit), {} patients:\n", model.diagnostics.rows);
+    let mut header = vec!["", "true", "non-private", "private", "95% interval"];
+    if rows.iter().any(|row| row.len() > header.len()) {
+        header.push("findings");
+    }
+    for row in &mut rows {
+        row.resize(header.len(), String::new());
+    }
+    text.push_str(&table(&header, &rows));
     let _ = writeln!(text, "\nEach clinic's release: {}", each.in_numbers());
     let _ = writeln!(text, "All three jointly:     {}\n", joint.in_numbers());
     let _ = writeln!(text, "In {}:", folder.display());

@@ -1,18 +1,20 @@
 //! `potluck fit`.
 
 use std::fmt::Write as _;
+use std::io;
 
 use anyhow::Result;
 use potluck_core::learn::{Level, Ridge};
 use potluck_release::files::{Audience, check_writable, refuse_same_file, write_file};
+use potluck_release::findings::HEADING;
 use potluck_release::fit::{Regression, fit};
-use potluck_release::model::{Estimate, RSquared};
+use potluck_release::model::{Coefficient, Estimate, RSquared};
 use potluck_release::{Error, Model, PublicDataset};
 
 use super::Settings;
 use crate::args::Fit;
 use crate::exit::WrongUsage;
-use crate::output::{number, table};
+use crate::output::{alarming, number, table, wrapped};
 
 pub(super) fn run(arguments: &Fit, settings: &Settings<'_>) -> Result<()> {
     for path in [&arguments.report, &arguments.out].into_iter().flatten() {
@@ -56,53 +58,110 @@ pub(super) fn interval(estimate: &Estimate) -> String {
     format!("[{}, {}]", number(estimate.low), number(estimate.high))
 }
 
+/// The regression for people: what speaks against it, then the numbers, then what they mean.
 pub(super) fn to_text(model: &Model) -> String {
-    let with_parts = model.coefficients.iter().all(|coefficient| coefficient.parts.is_some());
-    let mut rows = Vec::new();
-    for coefficient in &model.coefficients {
-        let mut row = vec![
-            coefficient.term.name(),
-            number(coefficient.value.estimate),
-            number(coefficient.value.standard_error),
-            interval(&coefficient.value),
-        ];
-        match &coefficient.parts {
-            Some(parts) if with_parts => {
-                row.push(number(coefficient.prediction));
-                let shares = [parts.privacy, parts.mixing, parts.sampling, parts.clipping];
-                row.extend(shares.map(|share| format!("{:.0}%", 100.0 * share)));
-            }
-            _ => row.push(format!("{:.0}%", 100.0 * coefficient.noise_share.min(1.0))),
-        }
-        rows.push(row);
-    }
-    let mut intercept = if model.free_intercept {
-        let value = &model.intercept;
-        let mut cells = vec![
-            "(intercept)".to_owned(),
-            number(value.estimate),
-            number(value.standard_error),
-            interval(value),
-        ];
-        cells.extend(with_parts.then(|| number(model.prediction_intercept)));
-        cells
-    } else {
-        vec!["(implied intercept)".to_owned(), number(model.intercept.estimate)]
-    };
-    let percent = format!("{}% interval", (1e6 * model.level).round() / 1e4);
-    let mut header = vec!["", "estimate", "std. error", &percent];
-    if with_parts {
-        header.extend(["to predict", "privacy", "mixing", "sampling", "clipping"]);
-    } else {
-        header.push("noise share");
-    }
-    intercept.resize(header.len(), String::new());
-    rows.push(intercept);
     let unit = model.label_unit.as_ref().map_or(String::new(), |unit| format!(" ({unit})"));
-    let mut text = format!("{}{unit} by {}:\n\n", model.label.name(), model.learner.name());
-    text.push_str(&table(&header, &rows));
+    let mut text = opening(model);
+    let _ = writeln!(text, "{}{unit} by {}:\n", model.label.name(), model.learner.name());
+    text.push_str(&coefficients(model));
+    text.push_str(&cut_to(model));
+    text.push_str(&facts(model));
+    text.push_str(&parts(model));
+    text.push_str(&meaning(model));
+    text
+}
+
+/// What a reader must know before the first number: nothing where nothing speaks against the fit.
+pub(super) fn opening(model: &Model) -> String {
+    let fault = model.diagnostics.fault().map(|fault| format!("Careful: {fault}."));
+    let findings = model.findings();
+    let sentences: Vec<String> =
+        fault.into_iter().chain(findings.iter().map(|said| said.sentence.to_string())).collect();
+    if sentences.is_empty() {
+        return String::new();
+    }
+    let mut text = alarming(&format!("{HEADING}:"), &io::stdout()) + "\n";
+    for sentence in sentences {
+        text.push_str(&wrapped(&sentence, "- "));
+    }
+    text.push('\n');
+    text
+}
+
+/// Whether the learner knows what the uncertainty is made of.
+fn has_parts(model: &Model) -> bool {
+    model.coefficients.iter().all(|coefficient| coefficient.parts.is_some())
+}
+
+/// One line a coefficient; the last column says what speaks against it, where something does.
+fn coefficients(model: &Model) -> String {
+    let last = if has_parts(model) { "to predict" } else { "noise share" };
+    let percent = format!("{}% interval", (1e6 * model.level).round() / 1e4);
+    let mut header = vec!["", "estimate", "std. error", &percent, last];
+    if model.coefficients.iter().any(|coefficient| !coefficient.findings.is_empty()) {
+        header.push("findings");
+    }
+    let mut rows: Vec<Vec<String>> =
+        model.coefficients.iter().map(|coefficient| coefficient_row(model, coefficient)).collect();
+    rows.push(intercept_row(model));
+    for row in &mut rows {
+        row.resize(header.len(), String::new());
+    }
+    table(&header, &rows)
+}
+
+fn coefficient_row(model: &Model, coefficient: &Coefficient) -> Vec<String> {
+    let last = if has_parts(model) {
+        number(coefficient.prediction)
+    } else {
+        percent(coefficient.noise_share.min(1.0))
+    };
+    let mut row = vec![
+        coefficient.term.name(),
+        number(coefficient.value.estimate),
+        number(coefficient.value.standard_error),
+        interval(&coefficient.value),
+        last,
+    ];
+    row.extend(coefficient.mark());
+    row
+}
+
+fn intercept_row(model: &Model) -> Vec<String> {
+    let value = &model.intercept;
+    if !model.free_intercept {
+        return vec!["(implied intercept)".to_owned(), number(value.estimate)];
+    }
+    let mut row =
+        vec!["(intercept)".to_owned(), number(value.estimate), number(value.standard_error), interval(value)];
+    row.extend(has_parts(model).then(|| number(model.prediction_intercept)));
+    row
+}
+
+/// What values were cut to, where a coefficient is about cut values.
+fn cut_to(model: &Model) -> String {
+    let cuts: Vec<String> = model.cut_to().iter().map(ToString::to_string).collect();
+    if cuts.is_empty() { String::new() } else { format!("\nCut at least to: {}\n", cuts.join(", ")) }
+}
+
+fn facts(model: &Model) -> String {
     let diagnostics = &model.diagnostics;
-    let r_squared = match &diagnostics.r_squared {
+    let mark = model.r_squared_mark().map_or(String::new(), |mark| format!(" ({mark})"));
+    let mut text = format!(
+        "\nn = {}, released rows = {}, R² = {}{mark}\n",
+        diagnostics.rows,
+        diagnostics.released_rows,
+        r_squared(diagnostics.r_squared),
+    );
+    if let Some(values) = &diagnostics.eigenvalues {
+        let (smallest, error) = (number(values.smallest), number(values.smallest_error));
+        let _ = writeln!(text, "smallest eigenvalue = {smallest} ± {error}");
+    }
+    text
+}
+
+fn r_squared(known: Option<RSquared>) -> String {
+    match known {
         None => "not known".to_owned(),
         Some(RSquared { estimate, interval: None }) => format!("{estimate:.3}"),
         Some(RSquared { estimate, interval: Some([low, high]) }) => {
@@ -110,31 +169,38 @@ pub(super) fn to_text(model: &Model) -> String {
             let [estimate, low, high] = [estimate, low, high].map(|share| share.clamp(0.0, 1.0));
             format!("{estimate:.3} [{low:.3}, {high:.3}]")
         }
-    };
-    let _ = writeln!(
-        text,
-        "\nn = {}, released rows = {}, R² = {r_squared}",
-        diagnostics.rows, diagnostics.released_rows,
-    );
-    if let Some(values) = &diagnostics.eigenvalues {
-        let (smallest, error) = (number(values.smallest), number(values.smallest_error));
-        let _ = writeln!(text, "smallest eigenvalue = {smallest} ± {error}");
     }
-    let _ = writeln!(text, "These are {}.", model.estimated());
-    if with_parts {
-        let _ = writeln!(
-            text,
-            "privacy, mixing, sampling, clipping: what the variance of an estimate is made of. \"to predict\": the coefficient to predict with, shrunk where the data resolve little."
-        );
+}
+
+/// What each variance is made of. A table of its own: beside the estimates it would not fit on a
+/// terminal.
+fn parts(model: &Model) -> String {
+    if !has_parts(model) {
+        return String::new();
+    }
+    let row = |coefficient: &Coefficient| {
+        let parts = coefficient.parts?;
+        let shares = [parts.privacy, parts.mixing, parts.correlations, parts.sampling, parts.clipping];
+        Some([coefficient.term.name()].into_iter().chain(shares.map(percent)).collect())
+    };
+    let rows: Vec<Vec<String>> = model.coefficients.iter().filter_map(row).collect();
+    let header = ["", "privacy", "mixing", "correlations", "sampling", "clipping"];
+    format!("\nWhat the variance of each estimate is made of:\n\n{}", table(&header, &rows))
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.0}%", 100.0 * share)
+}
+
+fn meaning(model: &Model) -> String {
+    let mut text = format!("\nThese are {}.\n", model.estimated());
+    if has_parts(model) {
+        text.push_str("\"to predict\": the coefficient to predict with, shrunk where the data resolve little. correlations: those between parties that the releases leave open.\n");
     }
     if !model.free_intercept {
-        let _ = writeln!(
-            text,
-            "No intercept is estimated: the fit passes through the middle of all bounds. Where the average of a column lies far from it, the slopes absorb the difference."
-        );
-    }
-    if let Some(fault) = diagnostics.fault() {
-        let _ = writeln!(text, "Careful: {fault}.");
+        text.push_str("No intercept is estimated: the fit passes through the middle of all bounds. Where the average of a column lies far from it, the slopes absorb the difference.\n");
+    } else if !model.findings().is_empty() {
+        text.push_str("The intercept follows from the coefficients: what speaks against one of them speaks against it.\n");
     }
     text
 }

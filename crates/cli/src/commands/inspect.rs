@@ -7,6 +7,7 @@ use std::path::Path;
 
 use anyhow::Result;
 use potluck_release::events::{Change, Event, EventLog};
+use potluck_release::findings::Said;
 use potluck_release::statement::{self, Guarantee};
 use potluck_release::study::{Column, Domain};
 use potluck_release::summary::{self, ColumnSummary, PartySummary};
@@ -18,7 +19,7 @@ use super::Settings;
 use super::fit;
 use super::plan::extends_text;
 use crate::args::Inspect;
-use crate::output::{number, table};
+use crate::output::{number, table, wrapped};
 
 /// A file of ours, verified.
 pub(super) enum Document {
@@ -105,6 +106,8 @@ pub(super) fn run(arguments: &Inspect, settings: &Settings<'_>) -> Result<()> {
             let mut value = serde_json::to_value(&*model)?;
             let point = |point: &Point| json!({ "title": point.title(), "text": point.to_string() });
             value["limits"] = limits(&model, None).iter().map(point).collect();
+            let said = |said: &Said| json!({ "kind": said.kind, "text": said.sentence.to_string(), "coefficients": said.coefficients });
+            value["findings"] = model.findings().iter().map(said).collect();
             settings.printer.result(&value, || model_text(&model))
         }
         Document::Log(log) => {
@@ -282,28 +285,9 @@ fn columns_legend(summaries: &[PartySummary]) -> String {
 fn model_text(model: &Model) -> String {
     let mut text = fit::to_text(model);
     for point in limits(model, None) {
-        let _ = write!(text, "\n{}\n{}", point.title(), wrapped(&point.to_string()));
+        let _ = write!(text, "\n{}\n{}", point.title(), wrapped(&point.to_string(), "  "));
     }
     text
-}
-
-/// The text in indented lines of at most 100 characters, where its words allow it.
-fn wrapped(text: &str) -> String {
-    let mut lines = String::new();
-    let mut width = 0;
-    for word in text.split_whitespace() {
-        let length = word.chars().count();
-        if width == 0 || width + 1 + length > 100 {
-            lines.push_str(if width == 0 { "  " } else { "\n  " });
-            width = 2 + length;
-        } else {
-            lines.push(' ');
-            width += 1 + length;
-        }
-        lines.push_str(word);
-    }
-    lines.push('\n');
-    lines
 }
 
 fn signed(key: Option<String>) -> String {

@@ -354,6 +354,8 @@ struct Coefficient {
     half_width: f64,
     /// Share of the intervals that hold `non_private`.
     coverage: f64,
+    /// Share of the releases in which published numbers speak against the coefficient.
+    with_findings: f64,
     estimates: Vec<f64>,
     /// From original units to standard deviations of the label for one of the feature.
     #[serde(skip)]
@@ -406,6 +408,7 @@ impl Preview {
             let non_private = position.map_or(0.0, |position| truth.slopes[position].1);
             let values: Vec<_> = models.iter().map(|model| model.coefficients[at].value).collect();
             let held = values.iter().filter(|v| v.low <= non_private && non_private <= v.high).count();
+            let found = models.iter().filter(|model| !model.coefficients[at].findings.is_empty()).count();
             Coefficient {
                 party: coefficient.party.clone(),
                 non_private,
@@ -413,6 +416,7 @@ impl Preview {
                 error: mean(values.iter().map(|v| (v.estimate - non_private).powi(2))).sqrt(),
                 half_width: median(values.iter().map(|v| (v.high - v.low) / 2.0).collect()),
                 coverage: held as f64 / values.len() as f64,
+                with_findings: found as f64 / values.len() as f64,
                 estimates: values.iter().map(|v| v.estimate).collect(),
                 standard: position.map_or(1.0, |position| truth.spreads[position] / label_spread),
                 name,
@@ -453,6 +457,7 @@ impl Preview {
                     non_private: coefficient.non_private * coefficient.standard,
                     estimates: coefficient.estimates.iter().map(|e| e * coefficient.standard).collect(),
                     half_width: coefficient.half_width * coefficient.standard,
+                    with_findings: coefficient.with_findings,
                 })
                 .collect(),
         }
@@ -470,6 +475,7 @@ impl Preview {
                     number(coefficient.error),
                     format!("± {}", number(coefficient.half_width)),
                     format!("{:.0}%", 100.0 * coefficient.coverage),
+                    format!("{:.0}%", 100.0 * coefficient.with_findings),
                 ]
             })
             .collect();
@@ -477,7 +483,8 @@ impl Preview {
             "{} releases of {} made-up people in {} rows; {} on all other columns:\n\n",
             self.releases, self.rows, self.released_rows, self.label
         );
-        text.push_str(&table(&["", "non-private", "mean private", "error", "95% interval", "held"], &rows));
+        let header = ["", "non-private", "mean private", "error", "95% interval", "held", "findings"];
+        text.push_str(&table(&header, &rows));
         let _ = writeln!(
             text,
             "\nR²: non-private {:.3}, private {:.3} on average; its interval held the non-private one in {:.0}% of releases",
@@ -490,7 +497,7 @@ impl Preview {
             "Squared error of predictions, over that of predicting the mean: non-private {:.3}, private {:.3}",
             self.loss.non_private, self.loss.private
         );
-        text.push_str("error: root of the mean squared distance from the non-private coefficient; held: share of intervals that hold it\n");
+        text.push_str("error: root of the mean squared distance from the non-private coefficient; held: share of intervals that hold it;\nfindings: share of releases that say themselves that something speaks against the coefficient\n");
         text
     }
 }

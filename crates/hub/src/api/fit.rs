@@ -47,6 +47,13 @@ pub(crate) fn parse_fit(query: &str) -> Result<FitRequest, Refusal> {
 /// A regression on the public dataset of a study
 ///
 /// The model as `potluck fit --json` prints it. Features are repeated; without any, all other columns are features.
+///
+/// A coefficient that published numbers speak against has `findings`, each with a `kind`
+/// (`label-tails`, `feature-tails`, `label-unresolved`, `feature-unresolved` or `confounders`) and,
+/// for confounders, the `columns` that an effect may come from. With `…-tails` it is about values
+/// as the releases cut them, with `…-unresolved` its interval cannot be relied on.
+/// `diagnostics.r_squared_findings` has the same for R². Show them first. An interval of the
+/// learner posterior holds where there is none.
 #[utoipa::path(get, path = "/api/v1/studies/{study}/fit", tag = "regressions", params(
     ("study" = String, Path, description = "The study id"),
     ("label" = String, Query, description = "The column to explain: numeric, with two levels, or `column=level`"),

@@ -53,9 +53,9 @@ pub(super) async fn page(
             Ok(fitted) => {
                 let html = app.blocking({
                     let fitted = Arc::clone(&fitted);
-                    move |app| fitted.findings(app).map(str::to_owned)
+                    move |app| fitted.outcome(app).map(str::to_owned)
                 });
-                (StatusCode::OK, findings(&visitor, &record, &query, &fitted, &html.await?))
+                (StatusCode::OK, outcome(&visitor, &record, &query, &fitted, &html.await?))
             }
             Err(Refusal::Unacceptable(detail)) => {
                 (StatusCode::UNPROCESSABLE_ENTITY, alarm("This regression cannot be fitted.", &detail))
@@ -258,7 +258,7 @@ fn encoded(name: &str, value: &str) -> String {
     form_urlencoded::Serializer::new(String::new()).append_pair(name, value).finish()
 }
 
-fn findings(visitor: &Visitor, record: &StudyRecord, query: &str, fitted: &Fitted, html: &str) -> Markup {
+fn outcome(visitor: &Visitor, record: &StudyRecord, query: &str, fitted: &Fitted, html: &str) -> Markup {
     let id = record.study.id();
     let permalink = format!("{}/studies/{id}/explore?{query}", visitor.address);
     html! {
@@ -297,7 +297,7 @@ fn python(visitor: &Visitor, id: &str, request: &FitRequest) -> String {
     let query: Vec<String> = query.iter().map(|(name, value)| format!("(\"{name}\", {value})")).collect();
     let url = format!("{}/api/v1/studies/{id}/fit?", visitor.address);
     format!(
-        "import json\nfrom urllib.parse import urlencode\nfrom urllib.request import urlopen\n\nquery = [{}]\nwith urlopen({} + urlencode(query)) as answer:\n    model = json.load(answer)\nfor one in model[\"coefficients\"]:\n    print(one[\"term\"], one[\"value\"])",
+        "import json\nfrom urllib.parse import urlencode\nfrom urllib.request import urlopen\n\nquery = [{}]\nwith urlopen({} + urlencode(query)) as answer:\n    model = json.load(answer)\nfor one in model[\"coefficients\"]:\n    print(one[\"term\"], one[\"value\"], one.get(\"findings\", []))",
         query.join(", "),
         quoted(&url),
     )

@@ -18,7 +18,7 @@ from potluck._errors import (
     UsageError,
 )
 from potluck._hub import connect
-from potluck._linear import LinearRegression
+from potluck._linear import Finding, LinearRegression
 from potluck._potluck import (
     Categorical,
     Hub,
@@ -39,6 +39,7 @@ __all__ = [
     "BudgetError",
     "Categorical",
     "Error",
+    "Finding",
     "Hub",
     "HubStudy",
     "InputError",

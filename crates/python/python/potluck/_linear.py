@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import textwrap
+import warnings
 from collections.abc import Sequence
+from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, Literal, cast, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -20,10 +22,31 @@ from potluck._text import Text
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["LinearRegression"]
+__all__ = ["Finding", "LinearRegression"]
 
 _WIDTH = 78
 """Characters that a summary takes at least."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What published numbers say against a coefficient (docs/LEARNERS.md#findings).
+
+    Attributes
+    ----------
+    kind
+        ``"label-tails"`` and ``"feature-tails"``: values were cut, and the coefficient is about the cut ones;
+        ``"label-unresolved"`` and ``"feature-unresolved"``: its interval cannot be relied on; ``"confounders"``: what
+        looks like its effect may come from `columns`.
+    columns
+        Columns of other parties, for ``"confounders"``.
+    text
+        The finding in a sentence.
+    """
+
+    kind: Literal["label-tails", "feature-tails", "label-unresolved", "feature-unresolved", "confounders"]
+    columns: tuple[str, ...]
+    text: str
 
 
 class LinearRegression:
@@ -58,6 +81,9 @@ class LinearRegression:
         Name of the label.
     bse_
         Standard errors of `coef_`.
+    findings_
+        What published numbers say against each of `coef_`: a list of `Finding` for each of `coef_names_`. An interval of
+        the learner ``"posterior"`` holds where it is empty.
     r_squared_
         Share of the label's variance that the features explain, or None where it cannot be estimated.
     model_
@@ -115,6 +141,10 @@ class LinearRegression:
         self.feature_names_in_ = np.array(model.inputs, dtype=object)
         self.n_features_in_ = len(model.inputs)
         self.bse_ = model.standard_errors[1:]
+        self.findings_ = [
+            [Finding(cast(Any, kind), tuple(columns), text) for kind, columns, text in of_one]
+            for of_one in model.findings
+        ]
         self.r_squared_ = model.r_squared
         return self
 
@@ -183,16 +213,35 @@ class LinearRegression:
 
     def conf_int(self, *, level: float | None = None) -> npt.NDArray[np.float64]:
         """Lower and upper end of the interval of each of `coef_`, such as ``level=0.95``; at the fitted level unless
-        another is given."""
-        return self._fitted().intervals(level)[1:]
+        another is given.
+
+        Intervals need not be symmetric about `coef_`. Those of the learner ``"posterior"`` at another level come from
+        fitting again, on `dataset_`; after `load` there is none, and they are stretched, with a warning.
+        """
+        model = self._fitted()
+        if level is None or level == model.level:
+            return model.intervals()[1:]
+        if model.learner != "posterior":
+            return model.intervals(level)[1:]
+        if self.dataset_ is None:
+            warnings.warn(
+                f"without its dataset, intervals at {level:g} are stretched from those at {model.level:g}, which is "
+                f"about right; fit again with level={level:g} for exact ones",
+                stacklevel=2,
+            )
+            return model.intervals(level)[1:]
+        again = _potluck.fit(
+            self.dataset_, model.label, model.features, learner=model.learner, ridge=self.ridge, level=level
+        )
+        return again.intervals()[1:]
 
     def summary(self) -> Text:
-        """The regression as text, in the manner of statsmodels."""
+        """The regression as text, in the manner of statsmodels; what speaks against it comes first."""
         model = self._fitted()
         coefficients = _coefficients(model)
         width = max(_WIDTH, *map(len, coefficients))
         rule = "=" * width
-        lines = ["Linear regression on a public dataset".center(width).rstrip(), rule, *_facts(model, width), rule]
+        lines = [*_opening(model), "Linear regression on a public dataset".center(width).rstrip(), rule, *_facts(model, width), rule]
         lines += [coefficients[0], "-" * width, *coefficients[1:], rule, *_notes(model)]
         return Text("\n".join(lines))
 
@@ -215,15 +264,17 @@ class LinearRegression:
             ticks.append(self.coef_names_[row] if is_level else self.coef_names_[row] + step)
             value = one["value"]
             clear = value["low"] > 0 or value["high"] < 0
-            colour = "#0b5a8a" if clear else "#8b95a1"
-            ax.plot([value["low"] * rise, value["high"] * rise], [row, row], color=colour, linewidth=2)
-            ax.plot(value["estimate"] * rise, row, "o", color=colour, fillstyle="full" if clear else "none")
+            style: dict[str, Any] = {"color": "#0b5a8a" if clear else "#8b95a1"}
+            dash, dot = ("--", "D") if model.marks[row] else ("-", "o")
+            ax.plot([value["low"] * rise, value["high"] * rise], [row, row], dash, linewidth=2, **style)
+            ax.plot(value["estimate"] * rise, row, dot, fillstyle="full" if clear else "none", **style)
         ax.axvline(0, color="#6f7a87", linewidth=1)
         ax.set_yticks(range(len(ticks)), ticks)
         ax.set_ylim(len(ticks) - 0.5, -0.5)
         unit = f" ({model.label_unit})" if model.label_unit else ""
         ax.set_xlabel(f"change of {model.label}{unit}\nwhen a feature rises by the step at its name, or its level applies")
-        ax.set_title(f"{100 * model.level:g}% intervals")
+        marked = "\ndiamonds on dashed lines: something speaks against them, see findings_" if any(model.marks) else ""
+        ax.set_title(f"{100 * model.level:g}% intervals{marked}", fontsize="medium" if marked else None)
         return ax
 
     @overload
@@ -261,6 +312,8 @@ def _facts(model: Model, width: int) -> list[str]:
         # Noise may take it beyond what a share can be.
         low, high = (min(max(end, 0.0), 1.0) for end in model.r_squared_interval)
         r_squared = f"{min(max(model.r_squared, 0.0), 1.0):.3f} [{low:.3f}, {high:.3f}]"
+    if model.r_squared_mark is not None:
+        r_squared += " (!)"
     left = [("Dep. Variable:", model.label), ("Learner:", model.learner), ("R-squared:", r_squared)]
     right = [
         ("No. People:", str(model.rows)),
@@ -277,7 +330,7 @@ def _facts(model: Model, width: int) -> list[str]:
 def _coefficients(model: Model) -> list[str]:
     """A table as lines, the header first; columns are as wide as what is in them."""
     tail = (1 - model.level) / 2
-    rows = [["", "coef", "std err", "t", "P>|t|", f"[{tail:.4g}", f"{1 - tail:.4g}]"]]
+    rows = [["", "coef", "std err", "p-value", f"[{tail:.4g}", f"{1 - tail:.4g}]"]]
     names = ["const", *model.features]
     estimates = [model.intercept, *model.coefficients]
     known = zip(names, estimates, model.standard_errors, model.p_values(), model.intervals(), strict=True)
@@ -285,25 +338,38 @@ def _coefficients(model: Model) -> list[str]:
         if name == "const" and not model.free_intercept:
             rows.append([name, _number(estimate)])
             continue
-        ratio = estimate / error
-        shown = f"{ratio:.2f}" if abs(ratio) < 1e5 else _number(ratio)
-        cells = [_number(estimate), _number(error), shown, f"{p_value:.3f}"]
+        cells = [_number(estimate), _number(error), f"{p_value:.3f}"]
         rows.append([name, *cells, _number(low), _number(high)])
     wide = [[len(row[at]) for row in rows if at < len(row)] for at in range(len(rows[0]))]
     widths = [max(wide[0]), *(max(9, 2 + max(column)) for column in wide[1:])]
+    marks = ["findings" if any(model.marks) else None, None, *model.marks]
     lines = []
-    for row in rows:
+    for row, mark in zip(rows, marks, strict=True):
         cells = [f"{cell:>{width}}" for cell, width in zip(row[1:], widths[1:], strict=False)]
         line = f"{row[0]:<{widths[0]}}" + "".join(cells)
-        lines.append(line if len(row) > 2 else f"{line}  follows from the public ranges")
+        line = line if len(row) > 2 else f"{line}  follows from the public ranges"
+        lines.append(line if mark is None else f"{line}  {mark}")
     return lines
+
+
+def _opening(model: Model) -> list[str]:
+    """What to read before the first number: no line where nothing speaks against the fit."""
+    return [f"{model.findings_heading}:", *_listed(model.opening), ""] if model.opening else []
 
 
 def _notes(model: Model) -> list[str]:
     notes = [f"These are {model.estimand}."]
-    if model.fault is not None:
-        notes.insert(0, f"Careful: {model.fault}.")
-    lines = ["Notes:"]
-    for note in [*notes, *model.privacy]:
-        lines += textwrap.wrap(note, _WIDTH, initial_indent="- ", subsequent_indent="  ", break_on_hyphens=False)
+    if model.cut_to:
+        notes.append(f"Cut at least to: {', '.join(model.cut_to)}.")
+    if model.r_squared_mark is not None:
+        notes.append(f"R-squared (!): {model.r_squared_mark}.")
+    if model.free_intercept and any(model.marks):
+        notes.append("const follows from the coefficients: what speaks against one of them speaks against it.")
+    return ["Notes:", *_listed([*notes, *model.privacy])]
+
+
+def _listed(sentences: Sequence[str]) -> list[str]:
+    lines = []
+    for sentence in sentences:
+        lines += textwrap.wrap(sentence, _WIDTH, initial_indent="- ", subsequent_indent="  ", break_on_hyphens=False)
     return lines

@@ -20,8 +20,9 @@ pub fn coefficient_plot(model: &Model) -> String {
 /// The coefficients with their intervals, in the label's unit: one row a feature, each for a rise by half of the
 /// range that the release kept of it, so that features can be compared.
 ///
-/// Intervals that include 0 have an open dot and a muted colour; an arrow head ends a whisker that goes on
-/// beyond the scale.
+/// Intervals that include 0 have an open dot and a muted colour; a coefficient that something
+/// speaks against has a diamond on a dashed line; an arrow head ends a whisker that goes on beyond
+/// the scale.
 pub fn coefficient_plot_in(model: &Model, layout: Layout) -> String {
     let title = axis_lines(model, layout);
     let geometry = Geometry::new(layout, model, title.len());
@@ -32,9 +33,10 @@ pub fn coefficient_plot_in(model: &Model, layout: Layout) -> String {
     let said = Said {
         title: format!("Coefficients of the regression of {}", model.label.name()),
         description: format!(
-            "Dot-and-whisker plot, one row a feature: {clear} of {} intervals at the {} level exclude 0. {}. A table gives the numbers.",
+            "Dot-and-whisker plot, one row a feature: {clear} of {} intervals at the {} level exclude 0. {}{}. A table gives the numbers.",
             rows.len(),
             numbers::level(model.level),
+            marked(model),
             title.join(" "),
         ),
         rows: &rows,
@@ -44,10 +46,18 @@ pub fn coefficient_plot_in(model: &Model, layout: Layout) -> String {
         upright(canvas, &geometry, axis.x(0.0), 1.4, palette::ZERO);
         for (row, coefficient) in model.coefficients.iter().enumerate() {
             row_label(canvas, &geometry, row, &coefficient.term.name(), step(coefficient).as_deref());
-            whisker(canvas, &axis, geometry.mark(row), &change(coefficient));
+            whisker(canvas, &axis, geometry.mark(row), coefficient);
         }
         axis_title(canvas, &geometry, &title);
     })
+}
+
+/// How many diamonds there are, for those who do not see them.
+fn marked(model: &Model) -> String {
+    match model.coefficients.iter().filter(|one| !one.findings.is_empty()).count() {
+        0 => String::new(),
+        count => format!("Diamonds on dashed lines: something speaks against {count} of the coefficients. "),
+    }
 }
 
 /// Whether an interval goes on beyond the scale of the plot.
@@ -71,7 +81,8 @@ fn change(coefficient: &Coefficient) -> Estimate {
     }
 }
 
-fn whisker(canvas: &Canvas<'_>, axis: &Axis, y: f64, value: &Estimate) {
+fn whisker(canvas: &Canvas<'_>, axis: &Axis, y: f64, coefficient: &Coefficient) {
+    let value = &change(coefficient);
     if [value.low, value.estimate, value.high].iter().any(|end| end.is_nan()) {
         return;
     }
@@ -79,7 +90,12 @@ fn whisker(canvas: &Canvas<'_>, axis: &Axis, y: f64, value: &Estimate) {
     let (colour, width): (RGBColor, f64) =
         if clear { (palette::CLEAR, 2.4) } else { (palette::UNCLEAR, 1.8) };
     let (low, high) = (axis.x(value.low), axis.x(value.high));
-    canvas.line((low, y), (high, y), width, colour);
+    let is_marked = !coefficient.findings.is_empty();
+    if is_marked {
+        canvas.dashed((low, y), high, width, colour);
+    } else {
+        canvas.line((low, y), (high, y), width, colour);
+    }
     for (end, beyond, outwards) in
         [(low, axis.goes_below(value.low), -1.0), (high, axis.goes_above(value.high), 1.0)]
     {
@@ -93,24 +109,32 @@ fn whisker(canvas: &Canvas<'_>, axis: &Axis, y: f64, value: &Estimate) {
         return;
     }
     let centre = (axis.x(value.estimate), y);
-    if clear {
-        canvas.dot(centre, 5.0, colour);
-    } else {
-        canvas.ring(centre, 4.4, 1.8, colour);
+    match (is_marked, clear) {
+        (false, true) => canvas.dot(centre, 5.0, colour),
+        (false, false) => canvas.ring(centre, 4.4, 1.8, colour),
+        (true, true) => canvas.diamond(centre, 7.0, colour),
+        (true, false) => {
+            canvas.diamond(centre, 7.0, colour);
+            canvas.diamond(centre, 4.4, palette::SURFACE);
+        }
     }
 }
 
-/// The ends of the scale: 0, every interval that excludes 0, and those others that are not out of proportion.
+/// The ends of the scale: 0, every interval that excludes 0, and those others that are not out of
+/// proportion. Intervals that cannot be relied on must not squeeze the others.
 fn range(coefficients: &[Coefficient]) -> (f64, f64) {
     let extent = |value: &Estimate| value.low.abs().max(value.high.abs());
-    let changes: Vec<Estimate> = coefficients.iter().map(change).collect();
-    let finite = || changes.iter().filter(|value| extent(value).is_finite());
-    let mut extents: Vec<f64> = finite().map(extent).collect();
+    let is_finite = |value: &Estimate| extent(value).is_finite();
+    let changes: Vec<Estimate> = coefficients.iter().map(change).filter(is_finite).collect();
+    let sure = coefficients.iter().filter(|one| !one.has_unsure_interval());
+    let sure: Vec<Estimate> = sure.map(change).filter(is_finite).collect();
+    let measure = if sure.is_empty() { &changes } else { &sure };
+    let mut extents: Vec<f64> = measure.iter().map(extent).collect();
     extents.sort_by(f64::total_cmp);
     let usual = extents.get(extents.len() / 2).copied().unwrap_or(1.0);
-    let clear = finite().filter(|value| distinguishable(value)).map(extent).fold(0.0, f64::max);
+    let clear = measure.iter().filter(|value| distinguishable(value)).map(extent).fold(0.0, f64::max);
     let most = (CUT * usual).max(clear);
-    let ends = finite().flat_map(|value| [value.low, value.high]).map(|end| end.clamp(-most, most));
+    let ends = changes.iter().flat_map(|value| [value.low, value.high]).map(|end| end.clamp(-most, most));
     let (low, high) = ends.fold((0.0_f64, 0.0_f64), |(low, high), end| (low.min(end), high.max(end)));
     let margin = 0.03 * (high - low);
     (low - margin, high + margin)
@@ -140,7 +164,7 @@ fn in_words(model: &Model, coefficient: &Coefficient) -> String {
         format!("{estimate} ({low} to {high})")
     };
     format!(
-        "{}{}, released by {}: {} {}; {} {}",
+        "{}{}, released by {}: {} {}; {} {}{}",
         coefficient.term.name(),
         step(coefficient).map_or_else(String::new, |step| format!(" ({step})")),
         coefficient.party,
@@ -148,5 +172,6 @@ fn in_words(model: &Model, coefficient: &Coefficient) -> String {
         label_unit(model),
         clause(&coefficient.value),
         per_unit(model, coefficient),
+        coefficient.mark().map_or_else(String::new, |mark| format!("; {mark}")),
     )
 }

@@ -54,14 +54,16 @@ mod palette {
     pub(super) const MIXING: RGBColor = RGBColor(0x2b, 0x84, 0xa8);
     /// People being a sample.
     pub(super) const SAMPLING: RGBColor = RGBColor(0x8b, 0x95, 0xa1);
+    /// Correlations between parties that the releases leave open.
+    pub(super) const CORRELATIONS: RGBColor = RGBColor(0x00, 0x80, 0x60);
     /// Allowance for clipped values.
     pub(super) const CLIPPING: RGBColor = RGBColor(0x6b, 0x3f, 0x8f);
     /// What lies behind the chart.
     pub(super) const SURFACE: RGBColor = RGBColor(0xff, 0xff, 0xff);
 
     #[cfg(test)]
-    pub(super) const ALL: [RGBColor; 11] =
-        [INK, SOFT, GRID, ZERO, CLEAR, UNCLEAR, NOISE, MIXING, SAMPLING, CLIPPING, SURFACE];
+    pub(super) const ALL: [RGBColor; 12] =
+        [INK, SOFT, GRID, ZERO, CLEAR, UNCLEAR, NOISE, MIXING, CORRELATIONS, SAMPLING, CLIPPING, SURFACE];
 }
 
 /// Text sizes in pixels.
@@ -180,6 +182,15 @@ impl Canvas<'_> {
         self.area.draw(&PathElement::new(vec![at(from), at(to)], style)).expect(DRAWN);
     }
 
+    /// A line in dashes of four pixels.
+    fn dashed(&self, (from, y): (f64, f64), to: f64, width: f64, colour: RGBColor) {
+        const DASH: f64 = 4.0;
+        let dashes = ((to - from) / (2.0 * DASH)).ceil().max(1.0) as usize;
+        for start in (0..dashes).map(|at| from + 2.0 * DASH * at as f64) {
+            self.line((start, y), ((start + DASH).min(to), y), width, colour);
+        }
+    }
+
     fn dot(&self, centre: (f64, f64), radius: f64, colour: RGBColor) {
         self.area.draw(&Circle::new(at(centre), units(radius), colour.filled())).expect(DRAWN);
     }
@@ -189,6 +200,11 @@ impl Canvas<'_> {
         self.dot(centre, radius, palette::SURFACE);
         let style = colour.stroke_width(units(width) as u32);
         self.area.draw(&Circle::new(at(centre), units(radius), style)).expect(DRAWN);
+    }
+
+    fn diamond(&self, (x, y): (f64, f64), radius: f64, colour: RGBColor) {
+        let corners = [(x - radius, y), (x, y - radius), (x + radius, y), (x, y + radius)].map(at).to_vec();
+        self.area.draw(&Polygon::new(corners, colour)).expect(DRAWN);
     }
 
     fn bar(&self, from: (f64, f64), to: (f64, f64), colour: RGBColor) {

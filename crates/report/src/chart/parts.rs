@@ -12,8 +12,14 @@ use super::{
 use crate::numbers;
 
 /// The parts in the order in which they are drawn and listed.
-pub(crate) const NAMES: [&str; 4] = ["privacy noise", "mixing", "sampling", "clipping"];
-const COLOURS: [RGBColor; 4] = [palette::NOISE, palette::MIXING, palette::SAMPLING, palette::CLIPPING];
+pub(crate) const NAMES: [&str; PARTS] =
+    ["privacy noise", "mixing", "open correlations", "sampling", "clipping"];
+const COLOURS: [RGBColor; PARTS] =
+    [palette::NOISE, palette::MIXING, palette::CORRELATIONS, palette::SAMPLING, palette::CLIPPING];
+/// How many parts there are.
+pub(crate) const PARTS: usize = 5;
+/// Names beside each other in the legend of the narrow layout.
+const IN_NARROW_LINE: usize = 2;
 
 /// Side of a colour's square in the legend, and what stands between it and its name.
 const SWATCH: f64 = 11.0;
@@ -23,8 +29,8 @@ const SWATCH_GAP: f64 = 6.0;
 const SEAM: f64 = 1.5;
 
 /// The parts of a coefficient's variance, in the order of [`NAMES`], as the model has them.
-pub(crate) fn shares(parts: &Parts) -> [f64; 4] {
-    [parts.privacy, parts.mixing, parts.sampling, parts.clipping]
+pub(crate) fn shares(parts: &Parts) -> [f64; PARTS] {
+    [parts.privacy, parts.mixing, parts.correlations, parts.sampling, parts.clipping]
 }
 
 /// What each coefficient's uncertainty is made of, in the wide layout.
@@ -39,7 +45,7 @@ pub fn parts_plot_in(model: &Model, layout: Layout) -> String {
     let title = vec!["parts of the variance of the estimate".to_owned()];
     let legend_lines = match layout {
         Layout::Wide => 1,
-        Layout::Narrow => 2,
+        Layout::Narrow => PARTS.div_ceil(IN_NARROW_LINE),
     };
     let geometry = Geometry::new(layout, model, title.len()).below_legend(legend_lines);
     let axis = Axis::new((0.0, 100.0), (geometry.left, geometry.right - 12.0));
@@ -86,9 +92,9 @@ fn bar(canvas: &Canvas<'_>, axis: &Axis, y: f64, layout: Layout, parts: Option<&
 }
 
 /// The shares as they are drawn: none below 0, and together 1, or all 0 where nothing is known.
-fn drawn(parts: Option<&Parts>) -> [f64; 4] {
+fn drawn(parts: Option<&Parts>) -> [f64; PARTS] {
     let sound = |share: f64| if share.is_finite() { share.max(0.0) } else { 0.0 };
-    let shares = parts.map_or([0.0; 4], |parts| shares(parts).map(sound));
+    let shares = parts.map_or([0.0; PARTS], |parts| shares(parts).map(sound));
     let largest = shares.into_iter().fold(0.0, f64::max);
     if largest == 0.0 {
         return shares;
@@ -103,7 +109,7 @@ fn legend(canvas: &Canvas<'_>, geometry: &Geometry) {
     let width = |name: &str| SWATCH + SWATCH_GAP + text::ems(name) * SMALL_SIZE + 14.0;
     let in_line = match geometry.layout {
         Layout::Wide => NAMES.len(),
-        Layout::Narrow => NAMES.len() / 2,
+        Layout::Narrow => IN_NARROW_LINE,
     };
     let mut x = geometry.left;
     for (at, (name, colour)) in NAMES.into_iter().zip(COLOURS).enumerate() {
@@ -113,7 +119,7 @@ fn legend(canvas: &Canvas<'_>, geometry: &Geometry) {
         let y = LEGEND_LINE * ((at / in_line) as f64 + 0.5);
         canvas.bar((x, y - SWATCH / 2.0), (x + SWATCH, y + SWATCH / 2.0), colour);
         canvas.text(name, (x + SWATCH + SWATCH_GAP, y), HPos::Left, SMALL_SIZE, palette::INK);
-        // In two lines the names stand below each other.
+        // In several lines the names stand below each other.
         let widest = NAMES.iter().map(|name| width(name)).fold(0.0, f64::max);
         x += if in_line < NAMES.len() { widest } else { width(name) };
     }
@@ -137,20 +143,22 @@ mod tests {
     #[test]
     fn bars_are_whole_whatever_the_shares() {
         for shares in [
-            [0.4, 0.3, 0.2, 0.1],
-            [1.0, 0.0, 0.0, 0.0],
-            [1e300, 1e300, 0.0, 1e-300],
-            [f64::NAN, 0.5, f64::INFINITY, 0.5],
-            [-1.0, 2.0, 0.0, 1.0],
+            [0.4, 0.3, 0.1, 0.1, 0.1],
+            [1.0, 0.0, 0.0, 0.0, 0.0],
+            [0.0, 0.0, 1.0, 0.0, 0.0],
+            [1e300, 1e300, 1e300, 0.0, 1e-300],
+            [f64::NAN, 0.5, 0.0, f64::INFINITY, 0.5],
+            [-1.0, 2.0, 0.0, 0.0, 1.0],
         ] {
-            let [privacy, mixing, sampling, clipping] = shares;
-            let drawn = drawn(Some(&Parts { privacy, mixing, sampling, clipping }));
+            let [privacy, mixing, correlations, sampling, clipping] = shares;
+            let drawn = drawn(Some(&Parts { privacy, mixing, correlations, sampling, clipping }));
             assert!((drawn.iter().sum::<f64>() - 1.0).abs() < 1e-12, "{shares:?} {drawn:?}");
             assert!(drawn.iter().all(|&share| share >= 0.0), "{shares:?} {drawn:?}");
         }
-        let is_empty = |shares: [f64; 4]| shares.iter().all(|&share| share <= 0.0);
+        let is_empty = |shares: [f64; PARTS]| shares.iter().all(|&share| share <= 0.0);
         assert!(is_empty(drawn(None)));
-        let unknown = Parts { privacy: f64::NAN, mixing: 0.0, sampling: 0.0, clipping: -1.0 };
+        let unknown =
+            Parts { privacy: f64::NAN, mixing: 0.0, correlations: 0.0, sampling: 0.0, clipping: -1.0 };
         assert!(is_empty(drawn(Some(&unknown))));
     }
 }
