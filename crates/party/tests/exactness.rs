@@ -15,9 +15,10 @@ use flate2::write::GzEncoder;
 use parquet::arrow::ArrowWriter;
 use parquet::file::properties::WriterProperties;
 use potluck_core::encoding::{Bounds, Q};
+use potluck_core::mixing::MixingKey;
 use potluck_core::noise::{NOISED_SUM_LIMIT, add_noise};
 use potluck_party::Table;
-use potluck_release::Study;
+use potluck_release::{Draft, Study};
 use rand_chacha::ChaCha20Rng;
 use rand_core::{Rng, SeedableRng};
 use support::{PARTY, Subject, audited, batch, integers, release, study};
@@ -283,7 +284,10 @@ fn dictionaries_may_be_empty() {
 #[test]
 fn errors_do_not_depend_on_threads_or_row_groups() {
     let folder = tempfile::tempdir().unwrap();
-    let study = study(400, "id = \"integer\"", "");
+    let lenient = study(400, "id = \"integer\"", "").to_toml();
+    let strict = lenient.replacen("unknown = \"missing\"", "unknown = \"error\"", 1);
+    let draft = Draft::parse(strict.split("[sealed]").next().unwrap()).unwrap();
+    let study = draft.seal(MixingKey::new([7; 32])).unwrap();
     let mut bad = subjects(400);
     for row in [399, 250, 120, 130] {
         bad[row].smoker = Some("perhaps");
