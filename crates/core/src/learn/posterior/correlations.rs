@@ -8,8 +8,26 @@ use super::whiten::Whitened;
 use crate::learn::LearnError;
 
 const MOST_STEPS: usize = 60;
-/// How strongly matrices near singular ones are avoided: the prior is det(I + M)^½.
-const BARRIER: f64 = 1.0;
+
+/// What correlations are estimated for.
+#[derive(Clone, Copy)]
+pub(super) enum Purpose {
+    /// To read effects from, one step beyond: the step is the shorter the nearer the start.
+    Reading,
+    /// To predict. Weights are products of the inverse, so that a matrix a little too near to a singular one predicts far
+    /// worse than one too far from it.
+    Predicting,
+}
+
+impl Purpose {
+    /// How strongly matrices near singular ones are avoided: the prior is det(I + M) to half of this.
+    fn barrier(self) -> f64 {
+        match self {
+            Self::Reading => 1.0,
+            Self::Predicting => 20.0,
+        }
+    }
+}
 
 /// Correlations between parties, shrunk towards nothing or towards what the label implies, whichever
 /// the data prefer, each by how large it seems, with the matrix kept positive definite.
@@ -52,6 +70,7 @@ impl Correlations {
         variance: Mat<f64>,
         means: &[f64],
         k: f64,
+        purpose: Purpose,
     ) -> Result<Self, LearnError> {
         let d = found.nrows();
         let places: Vec<(usize, usize)> = (0..d)
@@ -77,7 +96,7 @@ impl Correlations {
         let errors = &squares * &variance * squares.transpose();
         let at = |matrix: &Mat<f64>| places.iter().map(|&place| matrix[place]).collect::<Vec<f64>>();
         let entries = Noisy { values: at(&beyond), variances: at(&errors) };
-        let descent = Descent::new(d, Pairs { places: places.clone(), entries });
+        let descent = Descent::new(d, Pairs { places: places.clone(), entries }, purpose.barrier());
         let estimate = white.to_features.transpose() * descent.minimum()? * &white.to_features + about;
         let entries = Noisy { values: at(&found_there), variances: at(&errors) };
         Ok(Self { estimate, found, variance, prior, of_features: Pairs { places, entries } })
@@ -110,21 +129,22 @@ fn prior_of_all(
     (prior, weights[grid.len()..].iter().sum())
 }
 
-/// Minimises Σ(M − x̄)²/2E − BARRIER·logdet(I + M)/2 over the entries between parties, x̄ their posterior means by
+/// Minimises Σ(M − x̄)²/2E − barrier·logdet(I + M)/2 over the entries between parties, x̄ their posterior means by
 /// themselves and E the posterior variances.
 struct Descent {
     size: usize,
     pairs: Pairs,
     means: Vec<f64>,
     variances: Vec<f64>,
+    barrier: f64,
 }
 
 impl Descent {
-    fn new(size: usize, pairs: Pairs) -> Self {
+    fn new(size: usize, pairs: Pairs, barrier: f64) -> Self {
         let factors = ScaleMixture::of(&pairs.entries).factors(&pairs.entries);
         let times = |values: &[f64]| values.iter().zip(&factors).map(|(x, factor)| x * factor).collect();
         let (means, variances) = (times(&pairs.entries.values), times(&pairs.entries.variances));
-        Self { size, pairs, means, variances }
+        Self { size, pairs, means, variances, barrier }
     }
 
     fn shifted(&self, entries: &[f64]) -> Mat<f64> {
@@ -136,15 +156,15 @@ impl Descent {
         let half_logdet: f64 = (0..self.size).map(|i| factor.L()[(i, i)].ln()).sum();
         let misfit: f64 =
             (0..entries.len()).map(|at| (entries[at] - self.means[at]).powi(2) / self.variances[at]).sum();
-        0.5 * misfit - BARRIER * half_logdet
+        0.5 * misfit - self.barrier * half_logdet
     }
 
     /// Newton's step with the diagonal of the Hessian.
     fn step(&self, entries: &[f64], inverse: &Mat<f64>) -> Vec<f64> {
         let of_entry = |(at, &(i, j)): (usize, &(usize, usize))| {
-            let slope = (entries[at] - self.means[at]) / self.variances[at] - BARRIER * inverse[(i, j)];
+            let slope = (entries[at] - self.means[at]) / self.variances[at] - self.barrier * inverse[(i, j)];
             let bend = inverse[(i, j)].powi(2) + inverse[(i, i)] * inverse[(j, j)];
-            -slope / (1.0 / self.variances[at] + BARRIER * bend)
+            -slope / (1.0 / self.variances[at] + self.barrier * bend)
         };
         self.pairs.places.iter().enumerate().map(of_entry).collect()
     }

@@ -3,6 +3,7 @@
 use faer::{Col, Mat};
 
 use super::clipping::Losses;
+use super::correlations::Purpose;
 use super::evidence::{Evidence, Sample};
 use super::learned::Learned;
 use crate::learn::{Interval, LearnError, Level, student};
@@ -129,7 +130,7 @@ pub fn explained_share(
     let mut scores = vec![0.0; k];
     let (mut local, mut squares, mut of_gram) = (0.0, 0.0, 0.0);
     for (fold, part) in parts.iter().enumerate() {
-        let w = Learned::new(evidence, &whole.without(part), label, features)?.weights();
+        let w = Learned::new(evidence, &whole.without(part), label, features, Purpose::Predicting)?.weights();
         let held_out: Vec<usize> = (fold..k).step_by(FOLDS).collect();
         for &row in &held_out {
             scores[row] = judge.score(row, &w);
@@ -139,7 +140,7 @@ pub fn explained_share(
         local += weight * judge.local(&w);
         squares += weight * w.iter().map(|w| w * w).sum::<f64>();
     }
-    let learned = Learned::new(evidence, &whole, label, features)?;
+    let learned = Learned::new(evidence, &whole, label, features, Purpose::Predicting)?;
     let label_variance = learned.label_variance;
     let total: f64 = scores.iter().sum();
     let found = (local + total / n) / label_variance;

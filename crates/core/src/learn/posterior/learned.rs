@@ -4,7 +4,7 @@ use faer::linalg::solvers::DenseSolveCore;
 use faer::linalg::triangular_solve::solve_lower_triangular_in_place;
 use faer::{Col, Mat, Par, Side};
 
-use super::correlations::Correlations;
+use super::correlations::{Correlations, Purpose};
 use super::evidence::{Evidence, Sample};
 use super::shrink::{Noisy, factors, geometric_grid};
 use super::whiten::Whitened;
@@ -85,6 +85,7 @@ impl Learned {
         sample: &Sample,
         label: usize,
         features: &[usize],
+        purpose: Purpose,
     ) -> Result<Self, LearnError> {
         let (n, k, d) = (sample.n, sample.k, features.len());
         let label_variance = evidence.covariance[(label, label)].max(3.0 * evidence.covariance_noise[label]);
@@ -121,7 +122,7 @@ impl Learned {
         let factors = factors(&found.values, &found.variances, &geometric_grid(2.0 / d as f64, 1e-2));
         let mut means: Vec<f64> = found.values.iter().zip(&factors).map(|(c, factor)| c * factor).collect();
         cap_explained(&white, evidence.parties.len(), &mut means);
-        let correlations = Correlations::new(&white, crossed, variance, &means, k)?;
+        let correlations = Correlations::new(&white, crossed, variance, &means, k, purpose)?;
         // … then those of other parties given those of the label's own.
         means = means_given_own(&white, &found, &means, &correlations);
         cap_explained(&white, evidence.parties.len(), &mut means);

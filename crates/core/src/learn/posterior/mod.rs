@@ -25,6 +25,7 @@ use super::coefficients::Covariance;
 use super::{Coefficients, Interval, LearnError, Level};
 use clipping::Losses;
 pub use concerns::{Concern, ShareConcerns};
+use correlations::Purpose;
 pub use evidence::Evidence;
 use evidence::Sample;
 pub use explained::{ExplainedShare, explained_share};
@@ -177,6 +178,28 @@ fn variances(learned: &Learned, sample: &Sample, h: &Mat<f64>, at: &Linearised, 
     (0..d).map(|i| (0..d).map(|j| half[(i, j)] * rows[(i, j)]).sum::<f64>().max(0.0)).collect()
 }
 
+/// What predicts best.
+struct ToPredict {
+    weights: Vec<f64>,
+    explained: f64,
+}
+
+impl ToPredict {
+    fn new(
+        evidence: &Evidence<'_>,
+        sample: &Sample,
+        label: usize,
+        features: &[usize],
+    ) -> Result<Self, LearnError> {
+        let learned = Learned::new(evidence, sample, label, features, Purpose::Predicting)?;
+        let losses = Losses::new(evidence, &learned, label, features);
+        let cut = vec![false; features.len()];
+        let reader = Reader { evidence, label, features, learned: &learned, losses: &losses, cut };
+        let weights = reader.predictive(&reader.undo(&learned.h_inverse), &learned.w);
+        Ok(Self { weights, explained: learned.explained() })
+    }
+}
+
 /// Learns the regression of `label` on `features`, with intervals of this level.
 pub fn posterior(
     evidence: &Evidence<'_>,
@@ -186,7 +209,7 @@ pub fn posterior(
 ) -> Result<Posterior, LearnError> {
     evidence.released.check_choice(label, features)?;
     let sample = Sample::of(evidence, label, features, |_| true);
-    let learned = Learned::new(evidence, &sample, label, features)?;
+    let learned = Learned::new(evidence, &sample, label, features, Purpose::Reading)?;
     let losses = Losses::new(evidence, &learned, label, features);
     let d = features.len();
     let base = Linearised::at(&learned, &sample, &learned.h).ok_or(LearnError::Overflow)?;
@@ -202,8 +225,7 @@ pub fn posterior(
     let clipping = |i: usize, j: usize| effects.iter().map(|effect| effect[i] * effect[j]).sum::<f64>();
     let (_, rows) = reader.read(&base);
     let spread = Spread::new(&learned, &sample, &learned.h, &base, &rows);
-    let weights = reader.predictive(&reader.undo(&base.h_inverse), &base.w);
-    let of_scale = reader.of_scale(&weights);
+    let of_scale = reader.of_scale(&reader.predictive(&reader.undo(&base.h_inverse), &base.w));
 
     let mut mixture = Mixture::new(degrees);
     for point in points::points(&learned) {
@@ -250,13 +272,14 @@ pub fn posterior(
     let tail = (1.0 - level.get()) / 2.0;
     let interval =
         |j: usize| Interval { lower: mixture.quantile(j, tail), upper: mixture.quantile(j, 1.0 - tail) };
+    let to_predict = ToPredict::new(evidence, &sample, label, features)?;
     Ok(Posterior {
+        weights: to_predict.weights,
+        explained: to_predict.explained,
         parts,
         concerns,
         share_concerns: concerns::of_share(evidence, label, features),
-        weights,
         estimate: Coefficients::new((0..d).map(|j| mixture.quantile(j, 0.5)).collect(), covariance, degrees),
         intervals: (0..d).map(interval).collect(),
-        explained: learned.explained(),
     })
 }
