@@ -13,6 +13,7 @@ mod json;
 mod ledger;
 mod model;
 mod order;
+mod preview;
 mod release;
 mod staged;
 mod study;
@@ -34,6 +35,8 @@ mod _potluck {
     use super::ledger::Ledger;
     #[pymodule_export]
     use super::model::{Model, fit};
+    #[pymodule_export]
+    use super::preview::Preview;
     #[pymodule_export]
     use super::release::{Published, new_signing_key, release, sums};
     #[pymodule_export]
