@@ -8,56 +8,17 @@
 
 mod bits;
 mod karney;
+mod sigma;
 mod whole;
 
 use bits::RandomBits;
 use karney::{PARTS, standard_normal};
 use rand_core::Rng;
 
+pub use sigma::{Sigma, SigmaError};
+
 /// Noised sums that are published as floats are kept within this, where every integer is an exact `f64`.
 pub const NOISED_SUM_LIMIT: i64 = 1 << 53;
-
-/// Scales from here on are refused.
-const SIGMA_LIMIT: u64 = 1 << 53;
-
-/// A noise scale σ: the standard deviation of the normal deviate before rounding, in units of the sums.
-///
-/// An integer with 1 ≤ σ < 2^53, so σ times 64 binary digits fits in 128-bit arithmetic.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Sigma(u64);
-
-/// A noise scale that cannot be used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum SigmaError {
-    /// σ = 0: the sums would be published as they are.
-    #[error(
-        "the noise scale σ is 0, which would publish the exact sums; \
-         σ must be an integer of at least 1: round it up, never down"
-    )]
-    Zero,
-    /// σ ≥ 2^53: most results would be clamped.
-    #[error(
-        "the noise scale σ = {0} is 2^53 or more, beyond the range of a published sum; \
-         give the statistic a larger share of the budget, or narrow the bounds of its columns"
-    )]
-    TooLarge(u64),
-}
-
-impl Sigma {
-    /// Accepts 1 ≤ σ < 2^53.
-    pub const fn new(sigma: u64) -> Result<Self, SigmaError> {
-        match sigma {
-            0 => Err(SigmaError::Zero),
-            1..SIGMA_LIMIT => Ok(Self(sigma)),
-            SIGMA_LIMIT.. => Err(SigmaError::TooLarge(sigma)),
-        }
-    }
-
-    /// The scale as an integer.
-    pub const fn get(self) -> u64 {
-        self.0
-    }
-}
 
 /// Draws round(σ·g), g a standard normal sampled exactly.
 ///
@@ -124,23 +85,6 @@ mod tests {
     use super::*;
     use rand_chacha::ChaCha20Rng;
     use rand_core::SeedableRng;
-
-    #[test]
-    fn sigma_accepts_exactly_its_range() {
-        assert_eq!(Sigma::new(0), Err(SigmaError::Zero));
-        assert_eq!(Sigma::new(1).map(Sigma::get), Ok(1));
-        assert_eq!(Sigma::new((1 << 53) - 1).map(Sigma::get), Ok((1 << 53) - 1));
-        for refused in [1 << 53, (1 << 53) + 1, u64::MAX] {
-            assert_eq!(Sigma::new(refused), Err(SigmaError::TooLarge(refused)));
-        }
-    }
-
-    #[test]
-    fn sigma_errors_say_what_to_do() {
-        assert!(SigmaError::Zero.to_string().contains("round it up"));
-        let text = SigmaError::TooLarge(1 << 60).to_string();
-        assert!(text.contains("1152921504606846976") && text.contains("larger share"));
-    }
 
     #[test]
     fn sums_at_the_ends_of_i64_are_clamped_not_wrapped() {

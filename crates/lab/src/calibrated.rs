@@ -5,11 +5,11 @@ use anyhow::{Context, Result};
 use faer::linalg::solvers::Solve as _;
 use faer::{Col, Mat};
 use potluck_core::accounting::Mu;
-use potluck_core::calibrated::{Clipping, LocalMoments, PartyPlan, Plan, Tails};
+use potluck_core::calibrated::{PartyPlan, Plan};
 use potluck_core::encoding::EncodedRows;
 use potluck_core::learn::{
-    Affine, Concern, Evidence, ExplainedShare, Interval, Level, Released, ShareConcerns, explained_share,
-    posterior,
+    Affine, Clipping, Concern, Evidence, ExplainedShare, Interval, Level, LocalMoments, Released,
+    ShareConcerns, Tails, explained_share, posterior,
 };
 use potluck_core::mixing::{Mixing, SubjectDigest, add_sparse};
 use potluck_core::stage::{Stage, Statistic};
@@ -214,7 +214,7 @@ impl PublicDataset {
 
     fn add_local(&mut self, plan: &PartyPlan, sums: &[Vec<i64>], scales: &[(f64, f64)]) -> Result<()> {
         let frame = plan.frame(sums)?;
-        let moments = plan.local_moments(sums, &frame)?;
+        let moments = LocalMoments::new(plan, sums, &frame)?;
         let (clipping, centres) = (moments.clipping(&frame), moments.centres(&frame));
         let first = self.units.len();
         for (at, scaling) in frame.scalings.iter().enumerate() {

@@ -3,9 +3,10 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use potluck_core::accounting::{BudgetError, SigmaError};
+use potluck_core::accounting::BudgetError;
 use potluck_core::encoding::EncodingError;
 use potluck_core::learn::LearnError;
+use potluck_core::noise::SigmaError;
 use thiserror::Error;
 
 use crate::place::Place;

@@ -583,9 +583,10 @@ mod tests {
                     4 * u128::from(ball.norm_squared()) * if method == 2 { u128::from(k) } else { 1 }
                 }
             };
-            let sigma = stage.noise[0].1.get();
+            let sigma = stage.noise[0].1;
+            let less = potluck_core::noise::Sigma::new(sigma.get() - 1).unwrap();
             prop_assert!(satisfies(sigma, mu, stage.share, (change, 1)));
-            prop_assert!(!satisfies(sigma - 1, mu, stage.share, (change, 1)));
+            prop_assert!(!satisfies(less, mu, stage.share, (change, 1)));
             prop_assert_eq!(Study::from_json(&later.to_json()).unwrap(), later);
         }
     }

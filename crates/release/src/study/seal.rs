@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use potluck_core::accounting::{Mu, SHARES, Share, Shares, sigma_for};
+use potluck_core::accounting::{Mu, Share, Shares, sigma_for};
 use potluck_core::calibrated::{CalibratedError, Layout, PartyPlan, Plan, STAGES};
 use potluck_core::encoding::{Ball, RowEncoder};
 use potluck_core::mixing::MixingKey;
@@ -110,9 +110,9 @@ impl Seal {
                 let layouts: Vec<Layout> = definition.parties().iter().map(layout).collect();
                 let plan =
                     Plan::new(definition.rows(), mu, &layouts, definition.k).map_err(at(Key::Parties))?;
-                (Shares::new(&plan.shares().map(Share::parts))?, plan.k())
+                (plan.shares().clone(), plan.k())
             }
-            Method::Rmgm | Method::Dgm => (Shares::new(&[SHARES])?, mixed_row_count(definition, mu)),
+            Method::Rmgm | Method::Dgm => (Shares::whole(), mixed_row_count(definition, mu)),
         };
         Self::under(definition, Terms { key, mu, shares, k })
     }
@@ -155,8 +155,7 @@ impl Seal {
         let party = |party: &Party| {
             let ball = definition.ball(party)?;
             let sensitivity_squared = 4 * u128::from(ball.norm_squared()) * u128::from(weight);
-            let sigma = Sigma::new(sigma_for(terms.mu, Share::WHOLE, (sensitivity_squared, 1))?)
-                .expect("sigma_for keeps noise scales in range");
+            let sigma = sigma_for(terms.mu, Share::WHOLE, (sensitivity_squared, 1))?;
             Ok(PartySeal { name: party.name().to_owned(), noise: PartyNoise::Mixed { ball, sigma } })
         };
         definition.own_parties().iter().map(party).collect()
@@ -213,8 +212,8 @@ impl Seal {
                 name: party.name.clone(),
                 norm_squared: None,
                 sigma: BTreeMap::from([
-                    ("standardise-sum".to_owned(), plan.round_noise().sum),
-                    ("standardise-square".to_owned(), plan.round_noise().square),
+                    ("standardise-sum".to_owned(), plan.round_noise().sum.get()),
+                    ("standardise-square".to_owned(), plan.round_noise().square.get()),
                 ]),
             },
         });

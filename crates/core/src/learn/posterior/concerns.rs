@@ -5,7 +5,7 @@
 
 use super::evidence::Evidence;
 use super::learned::Learned;
-use crate::calibrated::{Clipping, Tails};
+use crate::learn::{Clipping, Tails};
 
 /// A column is lopsided if clipping moved its mean by more than this many standard deviations, beyond doubt.
 const MOST_SHIFT: f64 = 0.03;
