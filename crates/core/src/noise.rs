@@ -1,9 +1,9 @@
 //! Noise: round(σ·g) for an integer σ and a standard normal g sampled exactly.
 //!
-//! Implements section 4.3 of the design. The deviate comes from Karney 2016, "Sampling exactly from the
-//! normal distribution", Algorithm N, on a finer grid: random bits and integer comparisons, no floating
-//! point and no approximation. For an integer q, round(q + σg) = q + round(σg), so adding this noise to integer sums
-//! releases a post-processing of the textbook Gaussian mechanism, with its guarantee and its exact
+//! The deviate comes from Karney 2016, "Sampling exactly from the normal distribution", Algorithm
+//! N, on a finer grid: random bits and integer comparisons, no floating point and no approximation.
+//! For an integer q, round(q + σg) = q + round(σg), so adding this noise to integer sums releases a
+//! post-processing of the textbook Gaussian mechanism, with its guarantee and its exact
 //! composition. The proofs are in docs/PRIVACY.md#noise.
 
 mod bits;
@@ -17,7 +17,12 @@ use rand_core::Rng;
 
 pub use sigma::{Sigma, SigmaError};
 
-/// Noised sums that are published as floats are kept within this, where every integer is an exact `f64`.
+/// Noised sums that are published as floats are kept within this, where every integer is an exact
+/// `f64`.
+///
+/// # Privacy
+/// A constant, so that clamping to it is post-processing: Theorem 3,
+/// docs/PRIVACY.md#what-a-release-costs.
 pub const NOISED_SUM_LIMIT: i64 = 1 << 53;
 
 /// Draws round(σ·g), g a standard normal sampled exactly.
@@ -29,9 +34,9 @@ pub const NOISED_SUM_LIMIT: i64 = 1 << 53;
 /// # Privacy
 ///
 /// If the bits of `rng` are ideal, the result is distributed exactly as the rounded (and saturated)
-/// value of a real number drawn from N(0, σ²): docs/PRIVACY.md#noise. What it costs to publish a sum
-/// with this noise is for [`crate::accounting`] to say. The time a call takes depends on the noise
-/// drawn; it knows nothing of the sum.
+/// value of a real number drawn from N(0, σ²): Theorem 1 and Lemma 2, docs/PRIVACY.md#noise. What
+/// it costs to publish a sum with this noise is for [`crate::accounting`] to say. The time a call
+/// takes depends on the noise drawn; it knows nothing of the sum.
 pub fn rounded_gaussian<R: Rng + ?Sized>(sigma: Sigma, rng: &mut R) -> i64 {
     rounded_gaussian_in_digits::<64, R>(sigma, rng)
 }
@@ -45,7 +50,8 @@ pub fn rounded_gaussian<R: Rng + ?Sized>(sigma: Sigma, rng: &mut R) -> i64 {
 ///
 /// # Privacy
 ///
-/// As [`rounded_gaussian`].
+/// As [`rounded_gaussian`]: Theorem 1 and Lemma 2, docs/PRIVACY.md#noise, hold for digits of any
+/// width.
 pub fn rounded_gaussian_in_digits<const DIGIT_BITS: u32, R: Rng + ?Sized>(sigma: Sigma, rng: &mut R) -> i64 {
     let noise = draw::<DIGIT_BITS, R>(sigma, &mut RandomBits::new(rng));
     noise.clamp(-i128::from(i64::MAX), i128::from(i64::MAX)) as i64
@@ -58,7 +64,7 @@ pub fn rounded_gaussian_in_digits<const DIGIT_BITS: u32, R: Rng + ?Sized>(sigma:
 /// Each result is clamp(round(q + σg)) for the sum q and a fresh, exactly normal g: a function of
 /// q + σg alone. If replacing one subject changes the sums by (δᵢ), the call as a whole is √Σ(δᵢ/σ)²
 /// Gaussian-differentially private, given ideal bits from `rng`. No condition on the size of the sums:
-/// nothing wraps. Proof: docs/PRIVACY.md#noise.
+/// nothing wraps. Proof: Theorem 3, docs/PRIVACY.md#what-a-release-costs.
 pub fn add_noise<R: Rng + ?Sized>(sums: &mut [i64], sigma: Sigma, limit: i64, rng: &mut R) {
     let limit = i128::from(limit);
     let mut bits = RandomBits::new(rng);
@@ -69,6 +75,10 @@ pub fn add_noise<R: Rng + ?Sized>(sums: &mut [i64], sigma: Sigma, limit: i64, rn
 }
 
 /// round(σ·g) without saturation: |result| ≤ σ(k + 1) < 2^53·2^64, far inside `i128`.
+///
+/// # Privacy
+/// Exact: Theorem 1, docs/PRIVACY.md#the-deviate-is-exactly-normal, and Lemma 2,
+/// docs/PRIVACY.md#digits-are-drawn-when-needed.
 #[inline]
 fn draw<const DIGIT_BITS: u32, R: Rng + ?Sized>(sigma: Sigma, bits: &mut RandomBits<'_, R>) -> i128 {
     let mut normal = standard_normal::<DIGIT_BITS, R>(bits);

@@ -1,5 +1,5 @@
-//! Known answers for budgets: a table of noise multipliers, mpmath at 150 digits (vectors/accounting), numerical
-//! integration.
+//! Known answers for budgets: a table of noise multipliers, mpmath at 150 digits
+//! (vectors/accounting), numerical integration.
 
 #![allow(clippy::unwrap_used)] // a failed step is a failed test
 #![allow(clippy::float_cmp)] // the floats compared are exact

@@ -96,8 +96,8 @@ pub fn sigma_for(mu: Mu, share: Share, sensitivity_squared: (u128, u128)) -> Res
 /// Whether σ²·μ²·share/2^20 ≥ Δ²: the inequality that [`sigma_for`] promises, decided exactly.
 ///
 /// # Privacy
-/// What Theorem 1 of docs/PRIVACY.md#the-mechanism asks for; a verifier that gets `true` needs to trust nobody's
-/// arithmetic.
+/// What Theorem 1 of docs/PRIVACY.md#the-mechanism asks for; a verifier that gets `true` needs to
+/// trust nobody's arithmetic.
 pub fn satisfies(sigma: Sigma, mu: Mu, share: Share, sensitivity_squared: (u128, u128)) -> bool {
     let (needed, granted) = inequality(mu, share, sensitivity_squared);
     sensitivity_squared.1 > 0 && granted * sigma.get() * sigma.get() >= needed

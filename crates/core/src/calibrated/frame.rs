@@ -1,5 +1,6 @@
-//! How rows are standardised: what the noised sums of earlier stages say of each column, and the box, the scale,
-//! the ball and the centre that follow from it (docs/LEARNERS.md#what-a-calibrated-release-publishes).
+//! How rows are standardised: what the noised sums of earlier stages say of each column, and the
+//! box, the scale, the ball and the centre that follow from it
+//! (docs/LEARNERS.md#what-a-calibrated-release-publishes).
 //!
 //! How well they fit a table does not matter for privacy: the lemmas hold for all of them.
 
@@ -90,6 +91,10 @@ pub struct Frame {
 
 impl Frame {
     /// What follows from both rounds: a ball no larger than rows can reach, nor than ρ√d_e.
+    ///
+    /// # Privacy
+    /// C ≤ Q²ρ²d_e whatever the rounds said, for which [`PartyPlan::new`] has checked that Lemma B
+    /// and Theorem 3 hold (docs/PRIVACY.md#sums-and-noise-stay-in-range).
     fn new(rounds: [Vec<Standard>; 2], growth: f64, layout: &Layout) -> Result<Self, EncodingError> {
         let columns = &rounds[1];
         let farthest = |column: &Standard| {
@@ -118,7 +123,8 @@ impl PartyPlan {
         self.round(0, &self.before(), &earlier[0])
     }
 
-    /// What one round says: mean and spread of each column within the window that it was encoded in.
+    /// What one round says: mean and spread of each column within the window that it was encoded
+    /// in.
     fn round(
         &self,
         stage: usize,
@@ -165,8 +171,8 @@ impl PartyPlan {
         Ok(Frame::new([first, second], self.growth, &self.layout)?)
     }
 
-    /// Means within the party, in standardised units and within their boxes, from the noised sums of the third
-    /// stage.
+    /// Means within the party, in standardised units and within their boxes, from the noised sums
+    /// of the third stage.
     pub(crate) fn local_means(
         &self,
         earlier: &[Vec<i64>],

@@ -44,7 +44,8 @@ impl Layout {
         (0..self.width()).filter(|&column| self.numeric[column]).collect()
     }
 
-    /// Δ²: by how much replacing a subject can change a standardisation round, in units where Q is 1.
+    /// Δ²: by how much replacing a subject can change a standardisation round, in units where Q is
+    /// 1.
     ///
     /// # Privacy
     /// 4 for a numeric column, 2 for one with more than two levels, 1 for one with two: Lemma S,

@@ -1,14 +1,16 @@
-//! The calibrated release: columns are standardised privately before they are mixed, and local moments are
-//! published beside the mixed rows.
+//! The calibrated release: columns are standardised privately before they are mixed, and local
+//! moments are published beside the mixed rows.
 //!
-//! Four stages, each of which re-encodes the raw values with parameters that follow from published results of
-//! the stages before. Everything here is public: it works on noised sums, with additions, multiplications,
-//! divisions and square roots of doubles only, so that every party and every verifier gets the same parameters
-//! bit for bit. The proofs are in docs/PRIVACY.md#calibrated.
+//! Four stages, each of which re-encodes the raw values with parameters that follow from published
+//! results of the stages before. Everything here is public: it works on noised sums, with
+//! additions, multiplications, divisions and square roots of doubles only, so that every party and
+//! every verifier gets the same parameters bit for bit. The proofs are in
+//! docs/PRIVACY.md#calibrated.
 //!
-//! What decides what is released stands here, and nothing else: columns ([`Layout`]), shares of the budget
-//! ([`Plan`]), noise ([`RoundNoise`], [`MomentNoise`]), how rows are standardised ([`Frame`]) and the stages
-//! ([`PartyPlan::stage`]). What learners make of the results is in [`crate::learn`].
+//! What decides what is released stands here, and nothing else: columns ([`Layout`]), shares of the
+//! budget ([`Plan`]), noise ([`RoundNoise`], [`MomentNoise`]), how rows are standardised
+//! ([`Frame`]) and the stages ([`PartyPlan::stage`]). What learners make of the results is in
+//! [`crate::learn`].
 
 mod frame;
 mod layout;

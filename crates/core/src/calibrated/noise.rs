@@ -18,7 +18,8 @@ impl RoundNoise {
     /// σ₁²μ_q² ≥ Q²Δ² and (277/100)σ₂²μ_q² ≥ Q⁴Δ².
     ///
     /// # Privacy
-    /// A round keeps within its share, by Lemma S of docs/PRIVACY.md#standardisation-stages-1-and-2.
+    /// A round keeps within its share, by Lemma S of
+    /// docs/PRIVACY.md#standardisation-stages-1-and-2.
     pub(super) fn new(mu: Mu, share: Share, layout: &Layout) -> Result<Self, SigmaError> {
         let change = layout.change_squared();
         let q_squared = u128::from(Q.unsigned_abs()).pow(2);

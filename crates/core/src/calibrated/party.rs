@@ -25,9 +25,10 @@ impl PartyPlan {
     /// The plan of a party with these columns.
     ///
     /// # Privacy
-    /// Both rounds have the noise that the smaller of their shares needs. Whatever is published later, noise and
-    /// sums stay within their types: n·C < 2⁶² and every scale is below 2⁵³ for the largest C that any results
-    /// can give (docs/PRIVACY.md#sums-and-noise-stay-in-range).
+    /// Both rounds have the noise that the smaller of their shares needs. Whatever is published
+    /// later, noise and sums stay in the range for which Lemma B and Theorem 3 are proved:
+    /// n·C < 2⁶², and every scale is below 2⁵³, for the largest C that any results can give
+    /// (docs/PRIVACY.md#sums-and-noise-stay-in-range).
     pub(super) fn new(plan: Plan, layout: Layout) -> Result<Self, CalibratedError> {
         let round = RoundNoise::new(plan.mu(), plan.share(0).min(plan.share(1)), &layout)?;
         if moment_count(layout.width()) > MOST_MOMENTS {
@@ -68,7 +69,8 @@ impl PartyPlan {
         mixed_noise(self.plan.mu(), self.plan.share(3), ball)
     }
 
-    /// The largest row norm, and with it the largest noise in the mixed rows, in standardised units.
+    /// The largest row norm, and with it the largest noise in the mixed rows, in standardised
+    /// units.
     pub fn largest_noise(&self) -> (f64, f64) {
         let norm = self.plan.largest_norm(&self.layout);
         (norm, 2.0 * norm / self.plan.stage_mu(3))
@@ -77,8 +79,9 @@ impl PartyPlan {
     /// The next stage, given the noised sums of those before it; nothing after the last.
     ///
     /// # Privacy
-    /// Each stage keeps within its share of μ² whatever the earlier sums are: Lemma S, Lemma L and Theorem M of
-    /// docs/PRIVACY.md#calibrated; by Theorem 4 of docs/PRIVACY.md#composition the release keeps within μ².
+    /// Each stage keeps within its share of μ² whatever the earlier sums are: Lemma S, Lemma L and
+    /// Theorem M of docs/PRIVACY.md#calibrated; by Theorem 4 of docs/PRIVACY.md#composition the
+    /// release keeps within μ².
     pub fn stage(&self, earlier: &[Vec<i64>]) -> Result<Option<Stage>, CalibratedError> {
         Ok(match earlier.len() {
             0 => Some(self.standardise(0, &self.before())),

@@ -18,7 +18,8 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// The plan for n = `rows` subjects and parties with these columns; k follows unless it is given.
+    /// The plan for n = `rows` subjects and parties with these columns; k follows unless it is
+    /// given.
     pub fn new(rows: u64, mu: Mu, parties: &[Layout], k: Option<u64>) -> Result<Self, CalibratedError> {
         let shares = shares(rows, mu, parties.iter().map(Layout::width).max().unwrap_or(1))?;
         let mut plan = Self { rows, mu, shares, k: 1 };
@@ -26,12 +27,13 @@ impl Plan {
         Ok(plan)
     }
 
-    /// The plan with shares and k as given, whatever rule they came from: a party that comes later takes those of
-    /// the parties before it.
+    /// The plan with shares and k as given, whatever rule they came from: a party that comes later
+    /// takes those of the parties before it.
     ///
     /// # Privacy
-    /// Nothing else that other parties have enters a party's noise, and the noise keeps every stage within its
-    /// share whatever the shares and k are; [`Shares`] sum to the whole (Theorem 6, docs/PRIVACY.md#latecomers).
+    /// Nothing else that other parties have enters a party's noise, and the noise keeps every stage
+    /// within its share whatever the shares and k are; [`Shares`] sum to the whole (Theorem 6,
+    /// docs/PRIVACY.md#latecomers).
     pub fn given(rows: u64, mu: Mu, shares: &Shares, k: u64) -> Result<Self, CalibratedError> {
         match shares.as_slice().len() {
             count if count == STAGES.len() => Ok(Self { rows, mu, shares: shares.clone(), k }),
@@ -74,7 +76,8 @@ impl Plan {
         self.mu.to_f64() * (f64::from(self.share(stage).parts()) / f64::from(SHARES)).sqrt()
     }
 
-    /// ρ: by how much row norms and boxes of a party exceed their smallest; clipping fades as n grows.
+    /// ρ: by how much row norms and boxes of a party exceed their smallest; clipping fades as n
+    /// grows.
     pub(super) fn growth(&self, layout: &Layout) -> f64 {
         let signal = self.mu.to_f64() * (self.rows as f64 / layout.effective_width() as f64).sqrt();
         (signal / GROWTH_START).sqrt().max(1.0)
@@ -85,7 +88,8 @@ impl Plan {
         self.growth(layout) * (layout.effective_width() as f64).sqrt()
     }
 
-    /// Standard deviation of the noise in a mean square of a standardisation round, in units of its window.
+    /// Standard deviation of the noise in a mean square of a standardisation round, in units of its
+    /// window.
     pub fn round_error(&self, layout: &Layout) -> f64 {
         (layout.change_squared() as f64 / 2.77).sqrt() / (self.stage_mu(0) * self.rows as f64)
     }

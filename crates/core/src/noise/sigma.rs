@@ -5,10 +5,11 @@ use thiserror::Error;
 /// Scales from here on are refused.
 const LIMIT: u64 = 1 << 53;
 
-/// A noise scale σ: the standard deviation of the normal deviate before rounding, in units of the sums.
+/// A noise scale σ: the standard deviation of the normal deviate before rounding, in units of the
+/// sums.
 ///
-/// An integer with 1 ≤ σ < 2^53, so that it is exact as an `f64` and σ times 64 binary digits fits in 128-bit
-/// arithmetic.
+/// An integer with 1 ≤ σ < 2^53, so that it is exact as an `f64` and σ times 64 binary digits fits
+/// in 128-bit arithmetic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Sigma(u64);
 
@@ -33,8 +34,8 @@ impl Sigma {
     /// Accepts 1 ≤ σ < 2^53.
     ///
     /// # Privacy
-    /// What the sampler is proved for: docs/PRIVACY.md#digits-are-drawn-when-needed, Lemma 2 and the table of
-    /// what does not overflow.
+    /// What the sampler is proved for: docs/PRIVACY.md#digits-are-drawn-when-needed, Lemma 2 and
+    /// the table of what does not overflow.
     pub const fn new(sigma: u64) -> Result<Self, SigmaError> {
         match sigma {
             0 => Err(SigmaError::Zero),

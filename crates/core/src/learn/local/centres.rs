@@ -3,12 +3,13 @@
 use super::LocalMoments;
 use crate::calibrated::Frame;
 
-/// By how much, in standard deviations, clipping may move a mean (docs/LEARNERS.md#posterior, step 9).
+/// By how much, in standard deviations, clipping may move a mean (docs/LEARNERS.md#posterior, step
+/// 9).
 const CENTRE_DOUBT: f64 = 0.05;
 /// Keeps precisions finite where nothing is noised.
 const LEAST_VARIANCE: f64 = 1e-30;
-/// How many scales of the distance between a column's mean and the middle of its range are tried, each half the
-/// one before (docs/LEARNERS.md#posterior, step 9).
+/// How many scales of the distance between a column's mean and the middle of its range are tried,
+/// each half the one before (docs/LEARNERS.md#posterior, step 9).
 const CENTRE_SCALES: i32 = 8;
 
 /// Where a column lies, in units of its public range.
@@ -18,14 +19,14 @@ pub struct Centre {
     pub found: f64,
     /// Standard deviation of the noise in that.
     pub error: f64,
-    /// What to predict with: nearer to the middle of the public range the less the mean is known, since people who set
-    /// bounds mostly set them around what they expect.
+    /// What to predict with: nearer to the middle of the public range the less the mean is known,
+    /// since people who set bounds mostly set them around what they expect.
     pub believed: f64,
 }
 
 impl Centre {
-    /// A mean that was found with noise of this variance. How far from the middle columns lie is learned from the mean
-    /// itself: every scale is as likely as the others beforehand.
+    /// A mean that was found with noise of this variance. How far from the middle columns lie is
+    /// learned from the mean itself: every scale is as likely as the others beforehand.
     fn new(found: f64, noise: f64, numeric: bool) -> Self {
         let error = noise.sqrt();
         if !numeric {
@@ -44,14 +45,16 @@ impl Centre {
 }
 
 impl LocalMoments {
-    /// Where each column lies, by both rounds and the moments, each as far as noise and clipping let it be believed.
+    /// Where each column lies, by both rounds and the moments, each as far as noise and clipping
+    /// let it be believed.
     pub fn centres(&self, frame: &Frame) -> Vec<Centre> {
         let of_column = |column: usize| {
             let (scaling, [first, second]) = (&frame.scalings[column], frame.rounds(column));
             let noise = (scaling.scale * self.mean_noise).powi(2);
             let cut = (CENTRE_DOUBT * scaling.scale).powi(2) * frame.resolved(column).clamp(0.0, 1.0);
             let moved = scaling.centre + scaling.scale * self.means[column];
-            // What each says, the variance of its noise, and of what clipping may have done besides.
+            // What each says, the variance of its noise, and of what clipping may have done
+            // besides.
             let sayings = [
                 (first.mean, first.error.powi(2), 0.0),
                 (scaling.centre, second.error.powi(2), 0.0),

@@ -1,5 +1,5 @@
-//! What clipping did to columns: loss of spread, tails, and what variance can be believed in. The constants are
-//! explained in docs/LEARNERS.md#what-clipping-does.
+//! What clipping did to columns: loss of spread, tails, and what variance can be believed in. The
+//! constants are explained in docs/LEARNERS.md#what-clipping-does.
 
 use super::LocalMoments;
 use crate::calibrated::{Frame, Standard};
@@ -11,7 +11,8 @@ use crate::stage::pairs;
 const MOST_ATTENUATION: (f64, f64) = (1.5, 2.0);
 /// Standard deviation beforehand of the logarithm of the attenuation by the ball.
 const BALL_PART_PRIOR: f64 = 0.2;
-/// Largest logarithm of the attenuation by the box that is undone, and its standard deviation beforehand.
+/// Largest logarithm of the attenuation by the box that is undone, and its standard deviation
+/// beforehand.
 const MOST_BOX_PART: f64 = 0.4;
 const BOX_PART_PRIOR: f64 = 0.1;
 /// A column counts as resolved by at least this much.
@@ -28,8 +29,8 @@ pub struct Clipping {
     pub scale_error: f64,
     /// Excess kurtosis of a level; 0 for a numeric column.
     pub kurtosis: f64,
-    /// Variance that can be believed in, from the rounds and the moments together; infinite where nothing was
-    /// clipped.
+    /// Variance that can be believed in, from the rounds and the moments together; infinite where
+    /// nothing was clipped.
     pub believable_variance: f64,
     /// Whether the column is numeric rather than a level.
     pub numeric: bool,
@@ -40,8 +41,8 @@ pub struct Clipping {
 /// What published numbers say of the tails of a column.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tails {
-    /// Standard deviation before clipping over that after it, over what a bell would lose: 1 for a bell, more for
-    /// heavy tails.
+    /// Standard deviation before clipping over that after it, over what a bell would lose: 1 for a
+    /// bell, more for heavy tails.
     pub excess: f64,
     /// Standard error of its logarithm.
     pub excess_error: f64,
@@ -79,8 +80,8 @@ fn doubt(resolved: f64) -> f64 {
     ((1.0 - resolved) / resolved).powi(2)
 }
 
-/// ψ: standard deviation before the box over that after it, shrunk by its own noise; with the variance of what is
-/// not known of its logarithm.
+/// ψ: standard deviation before the box over that after it, shrunk by its own noise; with the
+/// variance of what is not known of its logarithm.
 fn box_part([first, second]: [&Standard; 2]) -> (f64, f64) {
     if !first.numeric {
         return (1.0, 0.0);
@@ -135,8 +136,9 @@ impl LocalMoments {
         }
     }
 
-    /// Standard deviation before the ball over that after it if all columns were bell-shaped: the squared norm of a
-    /// row is then about g·χ²_h, with the mean and variance that the covariance gives.
+    /// Standard deviation before the ball over that after it if all columns were bell-shaped: the
+    /// squared norm of a row is then about g·χ²_h, with the mean and variance that the covariance
+    /// gives.
     fn lost_by_a_bell(&self, frame: &Frame) -> f64 {
         let width = self.means.len();
         let before: Vec<f64> = (0..width).map(|column| frame.resolved(column).clamp(0.02, 1.0)).collect();
@@ -152,8 +154,8 @@ impl LocalMoments {
         kept_by_ball(mean * mean / half_variance, (radius_squared / mean).sqrt()).sqrt().recip()
     }
 
-    /// The variance of a column, from the second round and the moments by how well each knows it, and shrunk towards
-    /// 0 as far as both together do not.
+    /// The variance of a column, from the second round and the moments by how well each knows it,
+    /// and shrunk towards 0 as far as both together do not.
     fn believable_variance(&self, frame: &Frame, column: usize) -> f64 {
         let [_, second] = frame.rounds(column);
         let of_round = frame.resolved(column);

@@ -3,8 +3,8 @@
 use crate::calibrated::{Frame, Layout};
 use crate::encoding::{Encoder, Scaling};
 
-/// Covariances that the ball makes up between levels of different columns that have nothing to do with each other:
-/// where both are rare their tails are cut together.
+/// Covariances that the ball makes up between levels of different columns that have nothing to do
+/// with each other: where both are rare their tails are cut together.
 pub(super) fn covariances(layout: &Layout, frame: &Frame) -> Vec<f64> {
     let width = layout.width();
     let radius = frame.radius();
@@ -75,14 +75,15 @@ impl<'a> LevelColumn<'a> {
         (moment(1), moment(2) - moment(1) * moment(1))
     }
 
-    /// Covariances, after the ball, of independent entries of this column and another, the rest of the row having a
-    /// squared norm of this mean and variance.
+    /// Covariances, after the ball, of independent entries of this column and another, the rest of
+    /// the row having a squared norm of this mean and variance.
     fn covariances(&self, other: &Self, rest: (f64, f64), radius: f64) -> Vec<Vec<f64>> {
         let (mean, reach) = (rest.0, (3.0 * rest.1).sqrt());
         // Three points that have the mean and variance of a bell curve.
         let points = [((mean - reach).max(0.0), 1.0 / 6.0), (mean, 2.0 / 3.0), (mean + reach, 1.0 / 6.0)];
         let (a, b) = (self.chances.len(), other.chances.len());
-        // Probabilities of pairs of cases, times the ball's factor and times its square; with their margins.
+        // Probabilities of pairs of cases, times the ball's factor and times its square; with their
+        // margins.
         let mut squared = vec![vec![0.0; b]; a];
         let (mut squared_left, mut squared_right, mut squared_all) = (vec![0.0; a], vec![0.0; b], 0.0);
         let (mut left, mut right, mut all) = (vec![0.0; a], vec![0.0; b], 0.0);

@@ -1,8 +1,8 @@
-//! What a party publishes beside its mixed rows, as learners read it: local moments, what clipping did to each
-//! column, and where each lies.
+//! What a party publishes beside its mixed rows, as learners read it: local moments, what clipping
+//! did to each column, and where each lies.
 //!
-//! All of it is estimated from published numbers, and decides how well a fit guesses, never what is released. Its
-//! constants are explained in docs/LEARNERS.md#what-clipping-does.
+//! All of it is estimated from published numbers, and decides how well a fit guesses, never what is
+//! released. Its constants are explained in docs/LEARNERS.md#what-clipping-does.
 
 mod centres;
 mod clipping;
@@ -24,9 +24,11 @@ pub struct LocalMoments {
     pub mean_noise: f64,
     /// Covariance matrix, row by row, without what the ball makes up.
     pub covariance: Vec<f64>,
-    /// Covariances that the ball makes up between columns that have nothing to do with each other, row by row.
+    /// Covariances that the ball makes up between columns that have nothing to do with each other,
+    /// row by row.
     pub spurious: Vec<f64>,
-    /// η: standard deviation of the noise in an off-diagonal entry; a diagonal one has √2 times that.
+    /// η: standard deviation of the noise in an off-diagonal entry; a diagonal one has √2 times
+    /// that.
     pub noise: f64,
 }
 
@@ -71,7 +73,8 @@ impl Frame {
         self.rounds.each_ref().map(|round| &round[column])
     }
 
-    /// Variance of a column that the second round resolved, in standardised units: what clipping is measured by.
+    /// Variance of a column that the second round resolved, in standardised units: what clipping is
+    /// measured by.
     fn resolved(&self, column: usize) -> f64 {
         let second = &self.rounds[1][column];
         let ratio = second.sd / self.scalings[column].scale;
@@ -83,8 +86,8 @@ impl Frame {
         (self.ball.norm_squared() as f64).sqrt() / f64::from(Q)
     }
 
-    /// Values of a column beyond this range, in units of its public one, are certainly cut: by the box, or because
-    /// they would alone take a row out of the ball.
+    /// Values of a column beyond this range, in units of its public one, are certainly cut: by the
+    /// box, or because they would alone take a row out of the ball.
     pub fn kept(&self, column: usize) -> [f64; 2] {
         let scaling = &self.scalings[column];
         let reach = self.radius() * scaling.scale;

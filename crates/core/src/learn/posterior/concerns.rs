@@ -1,7 +1,8 @@
 //! Why a coefficient or its interval may mislead, as far as published numbers tell.
 //!
-//! Intervals allow for noise, mixing, sampling, open correlations and the clipping of bells. What they cannot allow for
-//! is named here; a coefficient without a concern is one whose interval holds (docs/RESULTS.md#the-map).
+//! Intervals allow for noise, mixing, sampling, open correlations and the clipping of bells. What
+//! they cannot allow for is named here; a coefficient without a concern is one whose interval holds
+//! (docs/RESULTS.md#the-map). The limits are explained in docs/LEARNERS.md#findings.
 
 use super::evidence::Evidence;
 use super::learned::Learned;
