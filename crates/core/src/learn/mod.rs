@@ -6,7 +6,7 @@
 //! deviation of the noise in column j. The identity, bernoulli (divided by √k) and sparse mixings
 //! all satisfy it, so one set of learners serves them all:
 //!
-//! - [`posterior`] estimates every covariance by its posterior mean, from [`Evidence`]; of a
+//! - [`posterior()`] estimates every covariance by its posterior mean, from [`Evidence`]; of a
 //!   calibrated release it reads [`LocalMoments`], too (docs/LEARNERS.md#posterior).
 //! - [`ols`] ignores the noise: RMGM-OLS on `rmgm` releases, BGM-OLS on `dgm` releases.
 //! - [`debiased`] takes the known noise variance out: DGM-OLS on `dgm` releases.
