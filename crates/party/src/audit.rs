@@ -1,18 +1,16 @@
 //! One stage's exact sums as a private file, for an auditor inside the party.
 
 use std::io::{self, BufWriter, Write};
-use std::num::NonZero;
 use std::path::{Path, PathBuf};
 
 use potluck_core::stage::Stage;
-use potluck_release::Study;
 use potluck_release::files::{Audience, Existing, PendingFile, check_writable};
 
 use crate::pass::Input;
-use crate::reading::{Access, ExtraColumns, Reading, Resources};
+use crate::reading::Reading;
 use crate::release::progress;
-use crate::stage::keeps_rows;
-use crate::{Error, Observer, Table};
+use crate::sums::keeps_rows;
+use crate::{Error, Observer};
 
 /// Computes the exact sums of the stage that follows on `earlier`, the noised sums of the stages
 /// before it, and writes them to a file in `state` that only its owner can read. Nothing is
@@ -49,26 +47,6 @@ pub fn write(
     let (pending, ()) = PendingFile::fill(&path, existing, Audience::Owner, write)?;
     pending.publish()?;
     Ok(path)
-}
-
-/// The same, for programs that hold every choice apart.
-#[expect(clippy::too_many_arguments, reason = "the experiments call it so")]
-pub fn write_sums(
-    study: &Study,
-    party: &str,
-    earlier: &[Vec<i64>],
-    table: &Table,
-    id_column: &str,
-    extra_columns: ExtraColumns,
-    threads: NonZero<usize>,
-    tmp: &Path,
-    state: &Path,
-    existing: Existing,
-    observer: &dyn Observer,
-) -> Result<PathBuf, Error> {
-    let resources = Resources { threads, tmp: tmp.to_owned() };
-    let access = Access { id_column: id_column.to_owned(), extra_columns, resources };
-    write(&Reading { study, party, table, access: &access }, earlier, state, existing, observer)
 }
 
 /// The lines of the file, one a sum.

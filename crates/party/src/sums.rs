@@ -50,7 +50,8 @@ impl Sums {
     /// Adds the stage's noise; the exact sums are gone afterwards.
     ///
     /// # Privacy
-    /// This is the Gaussian mechanism of docs/PRIVACY.md#noise.
+    /// This is the mechanism of Theorem 3, docs/PRIVACY.md#what-a-release-costs. That the scales suffice for the sums is
+    /// Lemma S, Lemma L or Theorem M, as the stage says where it is made.
     pub(crate) fn noised<R: CryptoRng>(mut self, stage: &Stage, rng: &mut R) -> Vec<i64> {
         stage.add_noise(&mut self.0, rng);
         std::mem::take(&mut self.0)
@@ -102,7 +103,8 @@ impl<'a, R: CryptoRng> RowNoise<'a, R> {
     }
 
     /// # Privacy
-    /// Every row has noise of its own; this is the Gaussian mechanism of docs/PRIVACY.md#noise, a chunk at a time.
+    /// Every row has noise of its own: the mechanism of Theorem 3 (docs/PRIVACY.md#what-a-release-costs), a chunk at a
+    /// time, with the scale of Theorem M (docs/PRIVACY.md#mixed-rows).
     fn store(&mut self, store: &mut StageWriter<'_>) -> Result<(), Error> {
         add_noise(&mut self.chunk, self.sigma, self.limit, self.rng);
         store.push(&self.chunk)?;
