@@ -170,6 +170,7 @@ fn documents_name_files_and_tests_that_exist() {
         "docs/PRIVACY.md",
         "docs/LEARNERS.md",
         "docs/ARCHITECTURE.md",
+        "docs/DECISIONS.md",
         "docs/FORMAT.md",
         "docs/TUTORIAL.md",
         "docs/HUB.md",

@@ -29,7 +29,7 @@ pub struct Plan {
     /// The parties that release under this very study.
     pub own_parties: Vec<String>,
     /// All parties, those of the studies it extends first.
-    pub parties: Vec<PartyPlan>,
+    pub parties: Vec<PlanOfParty>,
     /// What each party's release promises.
     pub per_party: GuaranteeNumbers,
     /// What the releases of all parties promise together.
@@ -45,8 +45,7 @@ pub struct Plan {
 /// One party's part.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[cfg_attr(feature = "openapi", schema(as = PlanOfParty))]
-pub struct PartyPlan {
+pub struct PlanOfParty {
     /// Its name.
     pub party: String,
     /// Number of columns.
@@ -89,7 +88,7 @@ impl Plan {
         let mut parties = Vec::new();
         for (party, noise_share) in definition.parties().iter().zip(shares) {
             let (row_norm, noise) = study.mixed_noise(party.name())?;
-            parties.push(PartyPlan {
+            parties.push(PlanOfParty {
                 party: party.name().to_owned(),
                 columns: party.columns().len() as u64,
                 encoded_columns: party.width() as u64,
@@ -186,7 +185,7 @@ pub fn futility(study: &Study) -> Option<Futility> {
     })
 }
 
-fn warnings(study: &Study, parties: &[PartyPlan]) -> Result<Vec<String>, Error> {
+fn warnings(study: &Study, parties: &[PlanOfParty]) -> Result<Vec<String>, Error> {
     let definition = study.definition();
     let mut warnings = Vec::new();
     for party in study.own_parties() {

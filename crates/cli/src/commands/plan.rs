@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anyhow::Result;
 use potluck_core::planning::USEFUL;
-use potluck_release::plan::{ExpectedAccuracy, PartyPlan, Plan};
+use potluck_release::plan::{ExpectedAccuracy, Plan, PlanOfParty};
 use potluck_release::statement::{self, Guarantee};
 use potluck_release::{Draft, Error, Extension, Study};
 
@@ -85,7 +85,7 @@ fn to_text(study: &Study, plan: &Plan) -> String {
     if let Some(base) = study.base() {
         text.insert_str(text.len() - 1, &format!("{}\n", extends_text(base, study.own_parties().len())));
     }
-    let row = |party: &PartyPlan| {
+    let row = |party: &PlanOfParty| {
         vec![
             party.party.clone(),
             party.columns.to_string(),

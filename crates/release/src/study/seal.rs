@@ -121,7 +121,8 @@ impl Seal {
     /// noise of the new parties from them.
     ///
     /// # Privacy
-    /// μ is what the study's (ε, δ) allows because the base's is, and both say the same (ε, δ). See [`Self::under`].
+    /// μ is what the study's (ε, δ) allows because the base's is, and both say the same (ε, δ), as Theorem 6 of
+    /// docs/PRIVACY.md#latecomers asks. See [`Self::under`].
     pub(super) fn inherit(definition: &Definition, base: &Self) -> Result<Self, Error> {
         Self::under(definition, base.terms.clone())
     }
@@ -130,7 +131,7 @@ impl Seal {
     ///
     /// # Privacy
     /// Every noise scale is the smallest that satisfies its inequality for these shares and this k, whatever rule they
-    /// came from (docs/PRIVACY.md#latecomers).
+    /// came from: what the proof of Theorem 6 (docs/PRIVACY.md#latecomers) needs of Theorem M and Lemmas S and L.
     fn under(definition: &Definition, terms: Terms) -> Result<Self, Error> {
         for party in definition.own_parties() {
             if u128::from(terms.k) * party.width() as u128 > MOST_SUMS {
@@ -149,7 +150,7 @@ impl Seal {
 
     /// # Privacy
     /// Each party's σ is the smallest integer with σ²μ² ≥ 4CW, where 2√(CW) bounds the change of the mixed
-    /// rows when one subject is replaced (docs/PRIVACY.md#mixed-rows).
+    /// rows when one subject is replaced: Theorem M of docs/PRIVACY.md#mixed-rows.
     fn mixed(definition: &Definition, terms: &Terms) -> Result<Vec<PartySeal>, Error> {
         let weight = definition.mixing().column_norm_squared(terms.k);
         let party = |party: &Party| {

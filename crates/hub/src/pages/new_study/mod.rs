@@ -15,13 +15,13 @@ use potluck_release::exchange::{API, StudySummary};
 use potluck_release::plan::Plan;
 use potluck_release::{Draft, Error as ReleaseError, Extension, Study};
 use potluck_report::words::name;
-use sha2::{Digest, Sha256};
 
 use super::invitations::invitations;
 use super::layout::{Page, Place};
 use super::visitor::{Fields, Visitor};
 use crate::api::problem::Problem;
 use crate::app::Shared;
+use crate::remembered::Created;
 use crate::store::{Coordinator, Creation, Refusal, Session, StudyRecord};
 use crate::token::random_bytes;
 use crate::{Error, Token};
@@ -30,19 +30,6 @@ use view::{Advice, form_page};
 
 /// Studies that can be chosen to be extended.
 const BASES: u64 = 100;
-
-/// A form and what was in it when it was sent.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Created([u8; 32]);
-
-impl Created {
-    fn of(form: &str, text: &str) -> Self {
-        let mut hash = Sha256::new();
-        hash.update(Sha256::digest(form));
-        hash.update(text);
-        Self(hash.finalize().into())
-    }
-}
 
 /// The form, empty.
 pub(super) async fn blank(State(app): State<Shared>, visitor: Visitor) -> Result<Response, Problem> {
