@@ -172,17 +172,41 @@ fn studies_that_cannot_be() {
     refused_study("rows = 40", "rows = 40\nk = 2", &["study.k", "at least"]);
     refused_study("rows = 40", "rows = 40\nk = 41", &["study.k", "exceed"]);
     refused_study("rows = 40", "rows = 1000000000000000", &["overflow"]);
-    refused_study("rows = 40", "rows = 40\ncolour = 3", &["colour", "unknown field"]);
+    refused_study(
+        "rows = 40",
+        "rows = 40\ncolour = 3",
+        &["line 5: study.colour", "the keys here are name, rows"],
+    );
     refused_study("format = 1", "format = 2", &["format"]);
     refused_study("[\"no\", \"yes\"]", "[\"no\"]", &["\"smoker\"", "two levels"]);
     refused_study("[\"no\", \"yes\"]", "[\"no\", \"no\"]", &["\"smoker\"", "twice"]);
     refused_study("name = \"pressure\"", "name = \"age\"", &["unique"]);
-    refused_study("name = \"south\"", "name = \"north\"", &["named twice"]);
+    refused_study("name = \"south\"", "name = \"north\"", &["party \"north\": name: stands twice"]);
     refused_study("id = \"integer\"", "id = \"integer\"\nmethod = \"dgm\"", &["id = \"row\""]);
     refused_study("id = \"integer\"", "id = \"integer\"\nmixing = \"identity\"", &["mixing"]);
     refused_study("name = \"north\"", "name = \"north\"\nclip_norm = 9.0", &["clip_norm"]);
     refused_study("name = \"north\"", "name = \"no rth\"", &["name"]);
     refused_study("[[party]]", "[[party", &["not in the expected form"]);
+}
+
+#[test]
+fn all_that_is_wrong_with_a_study_is_said_at_once_whatever_it_was_read_for() {
+    let place = Workplace::empty();
+    let text = STUDY
+        .replace("rows = 40", "rows = \"forty\"")
+        .replace("epsilon = 1.0", "epsilon = -1")
+        .replace("hi = 100", "high = 100");
+    place.write("study.toml", &text);
+    let list = [
+        "3 things in the study are wrong:\n",
+        "\n  line 4: study.rows: is text; write a whole number",
+        "\n  line 7: privacy.epsilon: epsilon must be above 0",
+        "\n  line 14: party \"north\", column \"age\": high: is not a key that belongs here; did you mean hi?\n",
+    ];
+    for command in ["study check", "study seal", "plan", "simulate", "inspect"] {
+        place.line(&format!("{command} study.toml")).refused(3, &list);
+    }
+    place.release_north(&[]).refused(3, &list);
 }
 
 #[test]

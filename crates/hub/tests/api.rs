@@ -123,6 +123,29 @@ fn every_refusal_has_a_type_that_programs_can_rely_on() {
 }
 
 #[test]
+fn everything_that_is_wrong_with_a_study_is_listed() {
+    let hub = Hub::start();
+    let wrong = STUDY.replacen("rows = 1000", "rows = \"many\"", 1).replacen("hi = ", "high = ", 1);
+    let line = |word: &str| wrong.lines().position(|line| line.starts_with(word)).unwrap() + 1;
+    let new = NewStudy { study: wrong.clone(), early: false };
+    for answer in [hub.post_text("/api/v1/plan", &wrong), hub.post("/api/v1/studies", &hub.coordinator, &new)]
+    {
+        assert_eq!(answer.status, 422);
+        let errors = answer.json()["errors"].clone();
+        assert_eq!(errors.as_array().unwrap().len(), 2, "{errors}");
+        assert_eq!(errors[0]["pointer"], "/study/rows");
+        assert_eq!(errors[0]["place"], "study.rows");
+        assert_eq!(errors[0]["line"], line("rows = "));
+        assert!(errors[0]["detail"].as_str().unwrap().starts_with("is text; write a whole number"));
+        assert_eq!(errors[1]["pointer"], "/party/0/column/0/high");
+        assert_eq!(errors[1]["line"], line("high = "));
+        assert!(answer.json()["detail"].as_str().unwrap().starts_with("2 things in the study are wrong"));
+    }
+    // Refusals of another kind have no such list.
+    assert!(hub.get("/api/v1/nothing").json().get("errors").is_none());
+}
+
+#[test]
 fn a_latecomer_adds_columns_and_the_joint_guarantee_grows() {
     let hub = Hub::start();
     let base = sealed(&STUDY);

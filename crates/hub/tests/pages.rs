@@ -493,10 +493,12 @@ fn a_study_is_created_step_by_step_without_javascript() {
     refused.says("href=\"#party-0-column-0-hi\"");
     assert_eq!(refused.field("rows"), "many");
     assert_eq!(refused.field("party-1-name"), "south");
-    browser
-        .post("/studies/new", &with(&secret, "create", &[("party-1-column-0-name", "age")]))
-        .sound(422)
-        .says("id=\"party-1-column-0-name-problem\"");
+    // What single fields and what the whole study says is marked at once.
+    let change = [("epsilon", "much"), ("delta", "2"), ("party-1-column-0-name", "age")];
+    let refused = browser.post("/studies/new", &with(&secret, "create", &change)).sound(422);
+    for field in ["epsilon", "delta", "party-1-column-0-name"] {
+        refused.says(&format!("id=\"{field}-problem\""));
+    }
 
     let created = browser.post("/studies/new", &with(&secret, "create", &[("early", "on")])).sound(201);
     assert_eq!(created.header("cache-control"), "no-store");
@@ -536,6 +538,11 @@ fn a_sealed_study_can_be_pasted() {
         seen.says("id=\"sealed-problem\"");
         assert_eq!(seen.field("party-0-name"), "north", "what was typed above is kept");
     }
+    let wrong = text.replacen("rows = 1000", "rows = -1", 1).replacen("hi = ", "high = ", 1);
+    let seen =
+        browser.post("/studies/new", &with(&secret, "create-sealed", &[("sealed", &wrong)])).sound(422);
+    seen.says("study.rows: is a number below 0;");
+    seen.says("did you mean hi?");
     let seen = browser.post("/studies/new", &with(&secret, "create-sealed", &[("sealed", &text)])).sound(201);
     assert_eq!(seen.html.matches("plp_").count(), 4);
     let id = hub.get("/api/v1/studies").json()["studies"][0]["id"].as_str().unwrap().to_owned();

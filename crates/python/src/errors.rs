@@ -117,13 +117,16 @@ fn of_release(error: &potluck_release::Error) -> String {
         E::StudySyntax { detail } => format!(
             "the study is not in the expected form: {detail}\nsee docs/FORMAT.md, or build it with Study.new(…)"
         ),
-        E::Study { place, problem } => format!("study: {place}: {}", problem.in_words(&Package)),
+        E::Study(mistakes) => mistakes.in_words(&Package),
         E::NotSealed => {
             "the study is not sealed; seal it with .seal(), save it, and give the sealed file to every party"
                 .to_owned()
         }
         E::BaseMissing { base } => {
             format!("this study extends {base}; pass that study, sealed, with base=Study.load(…)")
+        }
+        E::BaseNeedless => {
+            "the study is sealed and holds what it needs of the study it extends; leave base out".to_owned()
         }
         E::Join(problem) => format!("cannot join: {}", problem.in_words(&Package)),
         E::Key { path, problem } => {
@@ -223,7 +226,7 @@ impl Voice for Package {
             Remedy::Extend { base } => {
                 return format!("add extends = \"{base}\" to [study], or leave base out");
             }
-            neutral @ Remedy::CheckSpelling => return Command.say(neutral),
+            neutral @ (Remedy::CheckSpelling | Remedy::Write(_)) => return Command.say(neutral),
         };
         words.to_owned()
     }

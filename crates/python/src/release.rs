@@ -1,7 +1,6 @@
 //! Releases.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
 
 use potluck_party::order::{Agreed, Prepared};
 use potluck_party::{Observer, Table};

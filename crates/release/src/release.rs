@@ -173,7 +173,7 @@ impl ReleaseRecord {
         let unsound = || Error::tampered(path, "its stages are not those of the study");
         let sums = self.earlier_sums().ok_or_else(unsound)?;
         let (expected, mixed) = match Self::expected(study, &self.party, &sums) {
-            Err(Error::Stages | Error::Study { .. }) => return Err(unsound()),
+            Err(Error::Stages | Error::Study(_)) => return Err(unsound()),
             other => other?,
         };
         if self.columns != expected.columns || columns.names() != expected.columns {

@@ -44,7 +44,7 @@ pub(super) fn run(arguments: &Simulate, settings: &Settings<'_>) -> Result<()> {
             return Err(WrongUsage(format!("{name} must be at least 0 and below 1")).into());
         }
     }
-    let (study, _) = load(&arguments.study, arguments.base.base.as_deref())?;
+    let (study, _) = load(&arguments.study, arguments.base.base.as_deref())?.numbers()?;
     let study = match arguments.rows {
         None => study,
         Some(rows) => study.with_rows(rows)?,

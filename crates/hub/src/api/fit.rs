@@ -7,6 +7,7 @@ use axum::extract::{RawQuery, State};
 use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
+use potluck_release::AnyStudy;
 use potluck_release::exchange::Problem as ProblemBody;
 use potluck_release::plan::Plan;
 
@@ -65,8 +66,8 @@ pub(super) async fn plan(
     let text = String::from_utf8(body.to_vec())
         .map_err(|_| Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "the study is not UTF-8 text"))?;
     let find = |app: &Shared, id: &str| app.store.study(id).ok().flatten().map(|record| record.study.clone());
-    let plan = app.compute(move |app| Plan::of_text(&text, |id| find(app, id))).await?;
-    let (_, plan) =
-        plan.map_err(|error| Problem::new(StatusCode::UNPROCESSABLE_ENTITY, error.to_string()))?;
+    let plan =
+        move |app: &_| AnyStudy::parse_with(&text, |id| find(app, id)).and_then(|study| Plan::of(&study));
+    let (_, plan) = app.compute(plan).await?.map_err(|error| Problem::study(&error))?;
     Ok(Json(plan))
 }
