@@ -34,6 +34,8 @@ pub(crate) fn code(error: &Error) -> u8 {
         error.fault()
     } else if let Some(PredictError::Table(error)) = error.downcast_ref::<PredictError>() {
         error.fault()
+    } else if let Some(error) = error.downcast_ref::<potluck_simulation::Error>() {
+        error.fault()
     } else if let Some(error) = error.downcast_ref::<potluck_release::Error>() {
         error.fault()
     } else {

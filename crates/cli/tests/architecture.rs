@@ -66,9 +66,17 @@ fn arrows_point_towards_the_core() {
     assert_eq!(ours(&reached["potluck-party"]), ["potluck-core", "potluck-release"]);
     assert_eq!(ours(&reached["potluck-client"]), ["potluck-core", "potluck-release"]);
     assert_eq!(ours(&reached["potluck-hub"]), ["potluck-core", "potluck-release", "potluck-report"]);
+    assert_eq!(ours(&reached["potluck-simulation"]), ["potluck-core", "potluck-release"]);
     assert_eq!(
         ours(&reached["potluck-python"]),
-        ["potluck-client", "potluck-core", "potluck-party", "potluck-release", "potluck-report"]
+        [
+            "potluck-client",
+            "potluck-core",
+            "potluck-party",
+            "potluck-release",
+            "potluck-report",
+            "potluck-simulation"
+        ]
     );
     assert!(!reached.values().any(|crates| crates.contains("potluck-python")), "nothing needs Python");
     assert_eq!(ours(&reached["xtask"]), [""; 0]);
@@ -78,6 +86,14 @@ fn arrows_point_towards_the_core() {
         !reached.values().any(|crates| crates.contains("potluck-fixtures")),
         "fixtures are for tests alone"
     );
+}
+
+/// Noise that follows from a seed protects nobody: what publishes, or serves what was published, cannot draw it.
+#[test]
+fn simulations_are_reached_from_where_people_ask_for_them_only() {
+    let reached = reached();
+    let mut of = reached.iter().filter(|(_, crates)| crates.contains("potluck-simulation"));
+    assert!(of.by_ref().map(|(name, _)| name.as_str()).eq(["potluck", "potluck-lab", "potluck-python"]));
 }
 
 /// Nothing that a server needs reaches the crate that can name a raw row.

@@ -378,6 +378,9 @@ pub(crate) fn read_texts(path: &Path, header: bool) -> Result<(Vec<String>, Vec<
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::table::Privacy;
+    use potluck_core::mixing::MixingKey;
+    use potluck_release::study::Party;
 
     /// Levels that are all with one party are one column; levels that are not are columns of their own.
     #[test]
@@ -390,8 +393,12 @@ mod tests {
         let dealt = |sizes: &[usize]| {
             let rows = [3, 1, 2];
             let dataset = Dataset::of_columns("mine".to_owned(), &columns, &rows, sizes.to_vec());
-            let layouts = dataset.holdings(&[0, 1, 2]).layouts();
-            layouts.iter().map(|layout| (layout.width(), layout.effective_width())).collect::<Vec<_>>()
+            let holdings = dataset.holdings(&[0, 1, 2]);
+            let privacy = Privacy { epsilon: 1.0, delta: 1e-5 };
+            let study = holdings.study(100, privacy, None, &MixingKey::new([0; 32])).unwrap();
+            let layout = |party: &Party| study.calibrated(party.name()).unwrap().unwrap().layout().clone();
+            let layouts = study.definition().parties().iter().map(layout);
+            layouts.map(|layout| (layout.width(), layout.effective_width())).collect::<Vec<_>>()
         };
         assert_eq!(dealt(&[3, 2]), [(3, 2), (2, 2)]);
         assert_eq!(dealt(&[2, 3]), [(2, 2), (3, 3)]);

@@ -1,10 +1,14 @@
-//! Raw columns as the parties hold them, in memory.
+//! Raw columns as the parties hold them, in memory, and the study that would be made of them.
 
-use std::ops::Range;
-use std::sync::OnceLock;
+use anyhow::Result;
+use potluck_core::encoding::{Bounds, LevelCount};
+use potluck_core::mixing::MixingKey;
+use potluck_release::Study;
+use potluck_release::study::Unsealed;
+use potluck_simulation::{self as simulation, People};
+use serde_json::{Value, json};
 
-use potluck_core::calibrated::Layout;
-use potluck_core::encoding::{Bounds, Encoder, LevelCount, Values};
+use crate::table::Privacy;
 
 /// A column as its party holds it.
 pub(crate) enum Column {
@@ -20,92 +24,70 @@ pub(crate) enum Column {
 }
 
 impl Column {
-    fn encoder(&self) -> Encoder {
+    /// What a study says of it.
+    fn declared(&self, name: &str) -> Value {
         match self {
-            Self::Numbers { bounds, .. } => Encoder::Numeric(*bounds),
-            Self::Levels { count, .. } => Encoder::Categorical(*count),
+            Self::Numbers { bounds, .. } => json!({ "name": name, "lo": bounds.lo(), "hi": bounds.hi() }),
+            Self::Levels { count, .. } => {
+                let levels: Vec<String> = (0..count.get()).map(|level| level.to_string()).collect();
+                json!({ "name": name, "levels": levels })
+            }
         }
     }
 
-    fn batch(&self, rows: Range<usize>) -> Values<'_> {
+    fn held(self) -> simulation::Column {
         match self {
-            Self::Numbers { values, .. } => Values::Numbers(&values[rows]),
-            Self::Levels { codes, .. } => Values::Levels(&codes[rows]),
+            Self::Numbers { values, .. } => simulation::Column::Numbers(values),
+            Self::Levels { codes, .. } => simulation::Column::Levels(codes),
         }
     }
 }
 
 /// The columns of all parties for the same subjects; encoded columns are counted party by party.
 pub(crate) struct Holdings {
-    rows: usize,
-    parties: Vec<Vec<Column>>,
-    first_sums: OnceLock<Vec<Vec<i64>>>,
+    people: People,
+    /// The parties of a study.
+    declared: Vec<Value>,
 }
 
 impl Holdings {
     pub(crate) fn new(rows: usize, parties: Vec<Vec<Column>>) -> Self {
-        Self { rows, parties, first_sums: OnceLock::new() }
-    }
-
-    /// The exact sums of every party's first stage, which are the same whatever the privacy.
-    pub(crate) fn first_sums(&self, compute: impl FnOnce() -> Vec<Vec<i64>>) -> Vec<Vec<i64>> {
-        self.first_sums.get_or_init(compute).clone()
+        let mut names = (0..).map(|column| format!("c{column}"));
+        let declare = |(party, columns): (usize, &Vec<Column>)| {
+            let columns: Vec<Value> =
+                columns.iter().zip(names.by_ref()).map(|(column, name)| column.declared(&name)).collect();
+            json!({ "name": format!("p{party}"), "column": columns })
+        };
+        let declared = parties.iter().enumerate().map(declare).collect();
+        let held = parties.into_iter().map(|columns| columns.into_iter().map(Column::held).collect());
+        Self { people: People::new(rows, held.collect()), declared }
     }
 
     /// Number of subjects.
     pub(crate) fn rows(&self) -> usize {
-        self.rows
+        self.people.rows()
     }
 
-    /// What is public about the columns of each party.
-    pub(crate) fn layouts(&self) -> Vec<Layout> {
-        let layout = |columns: &Vec<Column>| Layout::new(columns.iter().map(Column::encoder).collect());
-        self.parties.iter().map(layout).collect()
+    pub(crate) fn people(&self) -> &People {
+        &self.people
     }
 
-    /// Values of a batch of subjects, column by column.
-    pub(crate) fn batch(&self, party: usize, rows: Range<usize>) -> Vec<Values<'_>> {
-        self.parties[party].iter().map(|column| column.batch(rows.clone())).collect()
-    }
-
-    /// Middle and half-width of the public range of each encoded column; a level is 0 or 1.
-    pub(crate) fn public_scales(&self) -> Vec<(f64, f64)> {
-        let scales = |column: &Column| match column {
-            Column::Numbers { bounds, .. } => vec![(bounds.midpoint(), bounds.half_width())],
-            Column::Levels { count, .. } => vec![(0.0, 1.0); count.width()],
-        };
-        self.parties.iter().flatten().flat_map(scales).collect()
-    }
-
-    /// Every encoded column but the label. The levels of a column sum to one, so from the second column of more than
-    /// two levels on the first level is left out, as in regressions without an intercept.
-    pub(crate) fn features(&self, label: usize) -> Vec<usize> {
-        let mut features = Vec::new();
-        let mut at = 0;
-        let mut whole_sets = 0;
-        for column in self.parties.iter().flatten() {
-            let width = column.encoder().width();
-            whole_sets += usize::from(width > 1);
-            let skip = usize::from(width > 1 && whole_sets > 1);
-            features.extend((at + skip..at + width).filter(|&position| position != label));
-            at += width;
-        }
-        features
-    }
-}
-
-#[cfg(test)]
-#[allow(clippy::unwrap_used)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_second_set_of_levels_loses_its_first() {
-        let levels = |count| Column::Levels { count: LevelCount::new(count).unwrap(), codes: vec![0; 2] };
-        let number = Column::Numbers { bounds: Bounds::new(0.0, 4.0).unwrap(), values: vec![1.0, 2.0] };
-        let holdings = Holdings::new(2, vec![vec![levels(3), number], vec![levels(2), levels(4)]]);
-        assert_eq!(holdings.features(3), [0, 1, 2, 4, 6, 7, 8]);
-        assert_eq!(holdings.public_scales()[3], (2.0, 2.0));
-        assert_eq!(holdings.layouts()[1].width(), 5);
+    /// The sealed study of these columns for so many subjects.
+    pub(crate) fn study(
+        &self,
+        rows: usize,
+        privacy: Privacy,
+        k: Option<u64>,
+        key: &MixingKey,
+    ) -> Result<Study> {
+        let Privacy { epsilon, delta } = privacy;
+        let draft = json!({
+            "format": potluck_release::FORMAT,
+            "study": { "name": "lab", "rows": rows, "id": "integer", "k": k },
+            "privacy": { "epsilon": epsilon, "delta": delta },
+            "party": self.declared,
+        });
+        let (study, _) = Unsealed::from_json(&draft, None)?.seal::<anyhow::Error>(|| Ok(key.clone()))?;
+        Ok(study)
     }
 }

@@ -3,7 +3,6 @@
 //! how it fares on any table, and how fast whole jobs are beside other people's software. Never a dependency of anything shipped.
 
 mod args;
-mod calibrated;
 mod dataset;
 mod experiments;
 mod family;
@@ -17,6 +16,7 @@ mod methods;
 mod noise;
 mod peers;
 mod population;
+mod released;
 mod runner;
 mod seeds;
 mod statistics;

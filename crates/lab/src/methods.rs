@@ -1,7 +1,7 @@
 //! The registry of methods: what the experiments compare. A new method is one entry.
 
-use anyhow::{Result, bail};
-use potluck_core::learn::{Level, Moments, Ridge, Solution};
+use anyhow::{Context, Result, bail};
+use potluck_core::learn::{Moments, Ridge, Solution};
 use potluck_core::mixing::Mixing;
 
 use crate::table::{Cell, Privacy, Table};
@@ -177,29 +177,25 @@ impl Method for Calibrated {
     }
 
     fn fit(&self, cell: &Cell<'_>, privacy: Privacy, ridge: Ridge) -> Result<Fitted> {
-        let dataset = cell.calibrated(privacy)?;
+        let released = cell.calibrated(privacy)?;
         let label = cell.table().label();
-        let beside = dataset.beside(label);
-        if !self.of_all && beside.is_empty() {
-            return ReleasedMean.fit(cell, privacy, ridge);
-        }
-        let model = if self.of_all {
-            dataset.fit(label, Level::default())?
-        } else {
-            dataset.fit_on(label, beside, Level::default())?
-        };
+        let model = if self.of_all { Some(released.fit(label)?) } else { released.fit_beside(label)? };
+        let Some(model) = model else { return ReleasedMean.fit(cell, privacy, ridge) };
         // The label is last, so positions of features are places in a row.
-        let width = dataset.width() - 1;
+        let (_, names) = released.names().split_last().context("there is a label")?;
+        let width = names.len();
         let mut fitted = Fitted {
             weights: vec![0.0; width],
             eigenvalues: Vec::new(),
-            intercept: model.intercept,
+            intercept: model.prediction_intercept,
             inputs: vec![[f64::NEG_INFINITY, f64::INFINITY]; width],
-            output: model.output,
+            output: model.label_range,
         };
-        for (at, &feature) in model.features.iter().enumerate() {
-            fitted.weights[feature] = model.slopes[at];
-            fitted.inputs[feature] = model.inputs[at];
+        for coefficient in &model.coefficients {
+            let name = coefficient.term.name();
+            let at = names.iter().position(|known| *known == name).context("features are columns")?;
+            fitted.weights[at] = coefficient.prediction;
+            fitted.inputs[at] = coefficient.range;
         }
         Ok(fitted)
     }
@@ -214,13 +210,12 @@ impl Method for ReleasedMean {
     }
 
     fn fit(&self, cell: &Cell<'_>, privacy: Privacy, _: Ridge) -> Result<Fitted> {
-        let dataset = cell.calibrated(privacy)?;
-        let width = dataset.width() - 1;
+        let label = cell.table().label();
         Ok(Fitted {
-            weights: vec![0.0; width],
+            weights: vec![0.0; label],
             eigenvalues: Vec::new(),
-            intercept: dataset.centre(cell.table().label()),
-            inputs: vec![[0.0, 0.0]; width],
+            intercept: cell.calibrated(privacy)?.centre(label)?,
+            inputs: vec![[0.0, 0.0]; label],
             output: [f64::NEG_INFINITY, f64::INFINITY],
         })
     }

@@ -1,17 +1,13 @@
 //! Noise for experiments: the exact sampler, or a fast floating-point stand-in behind the same trait.
 
-use potluck_core::noise::{Sigma, add_noise};
+use potluck_core::noise::Sigma;
+use potluck_simulation::{Exact, Noise, Off};
 use rand_chacha::ChaCha20Rng;
 use rand_core::SeedableRng;
 use rand_distr::{Distribution, StandardNormal};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::seeds::Seed;
-
-/// Adds round(σ·g) to integer sums and clamps them to ± a limit.
-pub(crate) trait Noise {
-    fn add(&mut self, sums: &mut [i64], sigma: Sigma, limit: i64);
-}
 
 /// Which sampler an experiment uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,18 +40,4 @@ impl Noise for Fast {
             *sum = sum.saturating_add((sigma * g).round() as i64).clamp(-limit, limit);
         }
     }
-}
-
-struct Exact(ChaCha20Rng);
-
-impl Noise for Exact {
-    fn add(&mut self, sums: &mut [i64], sigma: Sigma, limit: i64) {
-        add_noise(sums, sigma, limit, &mut self.0);
-    }
-}
-
-struct Off;
-
-impl Noise for Off {
-    fn add(&mut self, _: &mut [i64], _: Sigma, _: i64) {}
 }

@@ -9,15 +9,16 @@ use faer::{Mat, Scale, Side};
 use potluck_core::accounting::{Delta, Epsilon, Mu, Share, sigma_for};
 use potluck_core::encoding::Q;
 use potluck_core::learn::Moments;
-use potluck_core::mixing::{Mixing, MixingKey, SubjectDigest, add_bernoulli, add_sparse};
+use potluck_core::mixing::{Mixing, MixingKey, add_bernoulli, add_sparse};
 use potluck_core::noise::{NOISED_SUM_LIMIT, Sigma};
+use potluck_simulation::Subjects;
 use rand_core::SeedableRng;
 use rand_distr::{ChiSquared, Distribution, StandardNormal};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use crate::calibrated::{PublicDataset, Release};
 use crate::holdings::Holdings;
 use crate::noise::NoiseKind;
+use crate::released::{Release, Released};
 use crate::seeds::Seed;
 
 /// Rows worked on at a time: they stay in cache.
@@ -86,11 +87,6 @@ impl Privacy {
     pub(crate) fn classical(self) -> Result<Mu> {
         Ok(Mu::classical(Epsilon::new(self.epsilon)?, Delta::new(self.delta)?)?)
     }
-
-    /// The largest μ with this guarantee.
-    pub(crate) fn analytic(self) -> Result<Mu> {
-        Ok(Mu::analytic(Epsilon::new(self.epsilon)?, Delta::new(self.delta)?)?)
-    }
 }
 
 /// A table with the seed of one repetition, and what several methods can share.
@@ -100,11 +96,11 @@ pub(crate) struct Cell<'a> {
     noise: NoiseKind,
     /// The largest number of rows that anyone will ask of the Bernoulli matrix.
     bernoulli_rows: u64,
-    subjects: OnceCell<Vec<SubjectDigest>>,
+    subjects: OnceCell<Subjects>,
     bernoulli: OnceCell<Vec<i64>>,
     plain_gram: OnceCell<Mat<f64>>,
     noisy_rows: RefCell<HashMap<u64, Moments>>,
-    calibrated: RefCell<HashMap<u64, Rc<PublicDataset>>>,
+    calibrated: RefCell<HashMap<u64, Rc<Released>>>,
 }
 
 impl<'a> Cell<'a> {
@@ -132,21 +128,21 @@ impl<'a> Cell<'a> {
         Ok(sigma_for(privacy.classical()?, Share::WHOLE, (4 * norm_squared * u128::from(weight), 1))?)
     }
 
-    fn subjects(&self) -> &[SubjectDigest] {
-        self.subjects.get_or_init(|| subject_digests(self.table.n(), self.seed))
+    fn subjects(&self) -> &Subjects {
+        self.subjects.get_or_init(|| subjects(self.table.n(), self.seed))
     }
 
     /// The calibrated release of every party, at the same (ε, δ) a party.
-    pub(crate) fn calibrated(&self, privacy: Privacy) -> Result<Rc<PublicDataset>> {
+    pub(crate) fn calibrated(&self, privacy: Privacy) -> Result<Rc<Released>> {
         let key = privacy.epsilon.to_bits();
-        if let Some(dataset) = self.calibrated.borrow().get(&key) {
-            return Ok(Rc::clone(dataset));
+        if let Some(released) = self.calibrated.borrow().get(&key) {
+            return Ok(Rc::clone(released));
         }
-        let release = Release { mu: privacy.analytic()?, noise: self.noise, k: None, keep_products: false };
+        let release = Release { privacy, noise: self.noise, k: None };
         let seed = self.seed.of(&privacy.epsilon.to_string());
-        let dataset = Rc::new(release.run(&self.table.holdings, self.subjects(), seed)?);
-        self.calibrated.borrow_mut().insert(key, Rc::clone(&dataset));
-        Ok(dataset)
+        let released = Rc::new(release.run(&self.table.holdings, self.subjects(), seed)?);
+        self.calibrated.borrow_mut().insert(key, Rc::clone(&released));
+        Ok(released)
     }
 
     /// Exact sums of the Bernoulli mixing; the first k rows of one matrix serve every k.
@@ -154,7 +150,7 @@ impl<'a> Cell<'a> {
         let width = self.table.width;
         let sums = self.bernoulli.get_or_init(|| {
             let mut sums = vec![0; self.bernoulli_rows as usize * width];
-            add_bernoulli(self.subjects(), &self.table.rows, width, self.bernoulli_rows, &mut sums);
+            add_bernoulli(self.subjects().digests(), &self.table.rows, width, self.bernoulli_rows, &mut sums);
             sums
         });
         &sums[..k as usize * width]
@@ -222,7 +218,7 @@ impl<'a> Cell<'a> {
             Mixing::Bernoulli => self.bernoulli_sums(k).to_vec(),
             Mixing::Sparse => {
                 let mut sums = vec![0; k as usize * width];
-                add_sparse(self.subjects(), &self.table.rows, width, k, &mut sums);
+                add_sparse(self.subjects().digests(), &self.table.rows, width, k, &mut sums);
                 sums
             }
             Mixing::Identity => anyhow::bail!("the identity does not mix"),
@@ -295,11 +291,8 @@ fn noisy_gram(plain: &Mat<f64>, n: usize, size: f64, seed: Seed) -> Result<Mat<f
 }
 
 /// What stands for subjects 0, 1, … under a mixing key of the seed's own.
-pub(crate) fn subject_digests(n: usize, seed: Seed) -> Vec<SubjectDigest> {
-    let key = MixingKey::new(seed.of("mixing key").bytes());
-    let mut subjects = Vec::with_capacity(n);
-    key.add_numbered(0..n, &mut subjects);
-    subjects
+pub(crate) fn subjects(n: usize, seed: Seed) -> Subjects {
+    Subjects::new(MixingKey::new(seed.of("mixing key").bytes()), n)
 }
 
 /// Variance of rounded noise.

@@ -62,6 +62,22 @@ impl From<potluck_party::Error> for Error {
     }
 }
 
+impl From<potluck_simulation::Error> for Error {
+    fn from(error: potluck_simulation::Error) -> Self {
+        use potluck_simulation::Error as E;
+        match error {
+            E::Release(error) => Self::Release(error),
+            E::Share { name } => Self::Usage(format!("{name} must be at least 0 and below 1")),
+            E::Releases { least, most } => Self::Usage(format!("releases must be {least} to {most}")),
+            E::TooMany { rows } => Self::Usage(format!(
+                "{rows} made-up people do not fit into memory; try fewer with rows=…, and read the trend from two sizes"
+            )),
+            E::Label { .. } => Self::Input(error.to_string()),
+            E::Stopped => Self::Usage(error.to_string()),
+        }
+    }
+}
+
 impl From<PredictError> for Error {
     fn from(error: PredictError) -> Self {
         match error {

@@ -15,6 +15,7 @@ mod key;
 mod ledger;
 mod model;
 mod order;
+mod preview;
 mod release;
 mod staged;
 mod study;
@@ -40,6 +41,8 @@ mod _potluck {
     use super::ledger::Ledger;
     #[pymodule_export]
     use super::model::{Model, fit};
+    #[pymodule_export]
+    use super::preview::Preview;
     #[pymodule_export]
     use super::release::{Published, release};
     #[pymodule_export]

@@ -2,18 +2,21 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::num::NonZero;
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 
-use potluck_party::{Reading, entropy};
+use potluck_party::{Reading, Resources, entropy};
 use potluck_release::files::{Audience, Existing, write_file};
 use potluck_release::study::{self, Definition, Domain, Unsealed};
 use potluck_release::{AnyStudy, Error as ReleaseError, Plan};
+use potluck_simulation::{Rehearsal, Wanted};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyMapping, PyTuple};
 use serde_json::{Value, json};
 
 use crate::errors::Error;
 use crate::order::GivenAccess;
+use crate::preview::Preview;
 use crate::{json, work};
 
 /// A column of numbers with public bounds; values outside are clamped.
@@ -353,6 +356,43 @@ impl Study {
     fn plan<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>, Error> {
         let (_, plan) = work::away(py, || Plan::of(&self.content))?;
         Ok(json::to_python(py, &plan)?)
+    }
+
+    /// Tries the study on made-up people in its shape: bell-shaped columns well inside their bounds, levels equally
+    /// frequent, and a label that all features together explain in part. They are released `releases` times, as `potluck
+    /// simulate` does it; no private data is read and nothing is charged. The label is a numeric column or one with two
+    /// levels, the last such column by default. `signal` is the share of it that the features explain, `correlation` that
+    /// between any two features, `rows` the number of people if not the study's, and `seed` changes every random choice.
+    #[pyo3(signature = (*, label=None, releases=20, rows=None, signal=0.5, correlation=0.0, seed=1, threads=None,
+                        progress=None))]
+    #[expect(clippy::too_many_arguments, reason = "they are independent choices of the caller")]
+    fn simulate(
+        &self,
+        py: Python<'_>,
+        label: Option<String>,
+        releases: u32,
+        rows: Option<u64>,
+        signal: f64,
+        correlation: f64,
+        seed: u64,
+        threads: Option<NonZero<usize>>,
+        progress: Option<&Bound<'_, PyAny>>,
+    ) -> Result<Preview, Error> {
+        let wanted = Wanted { label, releases, rows, signal, correlation, seed };
+        let rehearsal =
+            work::away(py, || Ok::<_, Error>(Rehearsal::new(&self.content.numbers()?.0, wanted)?))?;
+        let threads = Resources::new(threads, None).threads;
+        let content = work::reporting(py, progress, u64::from(releases), " releases", |report| {
+            work::run(py, report, |observer| {
+                observer.stage("", 0);
+                let watch = |done| {
+                    observer.rows(done);
+                    if observer.stop() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+                };
+                rehearsal.preview(threads, &watch)
+            })
+        })?;
+        Ok(Preview { content })
     }
 
     /// Its name.

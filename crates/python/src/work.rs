@@ -141,10 +141,10 @@ pub(crate) fn run_apart<T: Send + 'static>(
 ///
 /// If a signal handler or `progress` raises, the work is stopped and the exception is raised when it has ended, whatever
 /// the work came to: a release that was published all the same can be asked for again at no charge.
-pub(crate) fn run<T: Send>(
+pub(crate) fn run<T: Send, E: Into<Error> + Send>(
     py: Python<'_>,
     progress: Option<&Py<PyAny>>,
-    work: impl FnOnce(&dyn Observer) -> Result<T, PartyError> + Send,
+    work: impl FnOnce(&dyn Observer) -> Result<T, E> + Send,
 ) -> Result<T, Error> {
     let watch = Watch::default();
     let (result, raised) = py.detach(|| {
@@ -174,9 +174,11 @@ pub(crate) fn run<T: Send>(
         })
     });
     match (raised, result) {
-        (None, result) => Ok(result??),
+        (None, result) => result?.map_err(Into::into),
         (Some(raised), result) => {
-            if let Ok(Err(PartyError::Interrupted { .. })) = result {
+            if let Ok(Err(error)) = result
+                && let Error::Party(PartyError::Interrupted { .. }) = error.into()
+            {
                 let note = "potluck: the charge stands, and the stages so far are stored; make the same call again to go on from there at no further charge.";
                 // Python 3.10 has no notes.
                 let _ = raised.value(py).call_method1("add_note", (note,));

@@ -1,9 +1,11 @@
 """Studies: built, read, sealed, planned."""
 
 import copy
+import json
 import math
 import pickle
 import re
+import time
 from pathlib import Path
 
 import pytest
@@ -113,6 +115,47 @@ def test_the_plan_is_that_of_the_command(sealed):
     study = draft().seal() if sealed else draft()
     study.save("study.toml")
     assert study.plan() == command("plan", "study.toml", "--json")
+
+
+def test_a_simulation_is_that_of_the_command(folder):
+    study = draft()
+    study.save("study.toml")
+    options = {"label": "age", "rows": 3000, "releases": 3, "signal": 0.6, "correlation": 0.2, "seed": 5}
+    told = []
+    preview = study.simulate(**options, progress=lambda *numbers: told.append(numbers))
+    named = [text for name, value in options.items() for text in (f"--{name}", value)]
+    theirs = command("simulate", "study.toml", *named, "--report", "theirs.html", "--json")
+    assert preview.to_dict() == dict(preview) == json.loads(preview.to_json()) == theirs
+    assert (preview.label, preview.rows, preview.releases) == ("age", 3000, 3)
+    assert preview["coefficients"] == preview.coefficients and len(preview.coefficients) == 2
+    assert told[-1] == (1, 3, 3)
+    assert preview.report_html() == Path("theirs.html").read_text(encoding="utf-8")
+    preview.report_html("ours.html")
+    with pytest.raises(potluck.InputError, match="overwrite=True"):
+        preview.report_html("ours.html")
+    again = pickle.loads(pickle.dumps(preview))
+    assert dict(again) == dict(preview) and again.report_html() == preview.report_html()
+    assert study.simulate(**{**options, "seed": 6}).coefficients != preview.coefficients
+    assert draft().seal().simulate(rows=3000, releases=2, threads=1).label == "pressure"
+
+
+def test_a_simulation_can_be_interrupted_and_explains_mistakes():
+    def stop(at, done, total):
+        raise KeyboardInterrupt
+
+    begin = time.perf_counter()
+    with pytest.raises(KeyboardInterrupt):
+        draft().simulate(rows=20_000, releases=10_000, progress=stop)
+    assert time.perf_counter() - begin < 20
+    for options, kind, words in [
+        ({"signal": 1.0}, potluck.UsageError, "^signal must"),
+        ({"correlation": -0.1}, potluck.UsageError, "^correlation must"),
+        ({"releases": 1}, potluck.UsageError, "^releases must be 2 to 10000"),
+        ({"rows": 10**9}, potluck.UsageError, "rows=…"),
+        ({"label": "height"}, potluck.InputError, "age, smoker, pressure"),
+    ]:
+        with pytest.raises(kind, match=words):
+            draft().simulate(**options)
 
 
 def test_mistakes_are_explained():

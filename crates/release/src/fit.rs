@@ -34,6 +34,19 @@ pub struct Regression {
     pub level: Level,
 }
 
+impl Regression {
+    /// Of `label` on all other columns, by the default learner.
+    pub fn of(label: &str) -> Self {
+        Self {
+            label: label.to_owned(),
+            features: None,
+            learner: Learner::Posterior,
+            ridge: Ridge::new(DEFAULT_RIDGE).expect("it is small and positive"),
+            level: Level::default(),
+        }
+    }
+}
+
 /// One encoded column of the public dataset, with where it comes from.
 pub(crate) struct Encoded<'a> {
     pub(crate) party: &'a Party,

@@ -53,6 +53,7 @@ pub mod model;
 pub mod parquet_file;
 pub mod place;
 pub mod plan;
+pub mod preview;
 pub mod release;
 pub mod remedy;
 pub mod signing;

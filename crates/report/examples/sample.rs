@@ -6,15 +6,13 @@
 
 use std::error::Error;
 
-use potluck_core::encoding::{EncodedRows, Values};
-use potluck_core::learn::{Level, Ridge};
-use potluck_core::mixing::{MixingKey, SubjectDigest};
-use potluck_core::noise::add_noise;
+use potluck_core::mixing::MixingKey;
 use potluck_release::dataset::Completeness;
-use potluck_release::fit::{DEFAULT_RIDGE, Regression, fit};
+use potluck_release::fit::{Regression, fit};
 use potluck_release::model::Learner;
 use potluck_release::signing::SigningKey;
-use potluck_release::{Draft, PublicDataset, Release, Study};
+use potluck_release::{Draft, PublicDataset, Release};
+use potluck_simulation::{Column, Exact, People, Simulation, Subjects};
 use rand_chacha::ChaCha20Rng;
 use rand_core::{Rng, SeedableRng};
 use zeroize::Zeroizing;
@@ -81,67 +79,28 @@ fn normal(rng: &mut impl Rng) -> f64 {
     (0..12).map(|_| f64::from(rng.next_u32()) / f64::from(u32::MAX)).sum::<f64>() - 6.0
 }
 
-/// The raw columns of many people, party after party.
-struct People {
-    numbers: [Vec<f64>; 5],
-    levels: [Vec<u32>; 2],
-}
-
-impl People {
-    fn new(count: u64, rng: &mut impl Rng) -> Self {
-        let mut people = Self { numbers: Default::default(), levels: Default::default() };
-        for _ in 0..count {
-            let age = 60.0 + 19.0 * normal(rng);
-            let income = 58.0 + 26.0 * normal(rng) - 0.15 * (age - 60.0);
-            let bmi = 29.0 + 6.0 * normal(rng) + 0.04 * (age - 60.0) - 0.02 * (income - 58.0);
-            let smoker = f64::from(rng.next_u32()) / f64::from(u32::MAX) < 0.3;
-            let visits = 18.0 + 9.0 * normal(rng) + 0.1 * (age - 60.0);
-            let pressure = 138.0 + 0.55 * (age - 60.0) + 1.5 * (bmi - 30.0) + if smoker { 9.0 } else { 0.0 }
-                - 0.11 * (income - 60.0)
-                + 9.0 * normal(rng);
-            for (values, value) in people.numbers.iter_mut().zip([pressure, bmi, age, visits, income]) {
-                values.push(value);
-            }
-            people.levels[0].push(u32::from(smoker));
-            people.levels[1].push(rng.next_u32() % 3);
+/// The columns of many people, party after party.
+fn people(count: usize, rng: &mut impl Rng) -> People {
+    let mut numbers: [Vec<f64>; 5] = Default::default();
+    let mut levels: [Vec<u32>; 2] = Default::default();
+    for _ in 0..count {
+        let age = 60.0 + 19.0 * normal(rng);
+        let income = 58.0 + 26.0 * normal(rng) - 0.15 * (age - 60.0);
+        let bmi = 29.0 + 6.0 * normal(rng) + 0.04 * (age - 60.0) - 0.02 * (income - 58.0);
+        let smoker = f64::from(rng.next_u32()) / f64::from(u32::MAX) < 0.3;
+        let visits = 18.0 + 9.0 * normal(rng) + 0.1 * (age - 60.0);
+        let pressure = 138.0 + 0.55 * (age - 60.0) + 1.5 * (bmi - 30.0) + if smoker { 9.0 } else { 0.0 }
+            - 0.11 * (income - 60.0)
+            + 9.0 * normal(rng);
+        for (values, value) in numbers.iter_mut().zip([pressure, bmi, age, visits, income]) {
+            values.push(value);
         }
-        people
+        levels[0].push(u32::from(smoker));
+        levels[1].push(rng.next_u32() % 3);
     }
-
-    /// The columns of each party, in the study's order.
-    fn parties(&self) -> [Vec<Values<'_>>; 3] {
-        let [pressure, bmi, age, visits, income] = &self.numbers;
-        let [smoker, home] = &self.levels;
-        [
-            vec![Values::Numbers(pressure), Values::Numbers(bmi), Values::Levels(smoker)],
-            vec![Values::Numbers(age), Values::Numbers(visits)],
-            vec![Values::Numbers(income), Values::Levels(home)],
-        ]
-    }
-}
-
-/// The noised sums of every stage of a party's release.
-fn stages(
-    study: &Study,
-    party: &str,
-    values: &[Values<'_>],
-    subjects: &[SubjectDigest],
-    rng: &mut ChaCha20Rng,
-) -> Result<Vec<Vec<i64>>, Box<dyn Error>> {
-    let mut published: Vec<Vec<i64>> = Vec::new();
-    while let Some(stage) = study.stage(party, &published)? {
-        let mut sums = vec![0; stage.coordinates()];
-        let mut encoded = EncodedRows::default();
-        stage.encode(values, subjects.len(), &mut encoded);
-        stage.accumulate(subjects, 0, &encoded, &mut sums);
-        let mut start = 0;
-        for &(count, sigma) in &stage.noise {
-            add_noise(&mut sums[start..start + count], sigma, stage.sum_limit(), rng);
-            start += count;
-        }
-        published.push(sums);
-    }
-    Ok(published)
+    let [pressure, bmi, age, visits, income] = numbers.map(Column::Numbers);
+    let [smoker, home] = levels.map(Column::Levels);
+    People::new(count, vec![vec![pressure, bmi, smoker], vec![age, visits], vec![income, home]])
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -154,25 +113,23 @@ fn main() -> Result<(), Box<dyn Error>> {
     let study = Draft::parse(&STUDY.replace("METHOD", method))?.seal(key.clone())?;
     let definition = study.definition();
     let mut rng = ChaCha20Rng::seed_from_u64(11);
-    let people = People::new(definition.rows(), &mut rng);
-    let subjects: Vec<SubjectDigest> =
-        (0..definition.rows()).map(|id| key.subject(id.to_string().as_bytes())).collect();
+    let people = people(usize::try_from(definition.rows())?, &mut rng);
+    let subjects = Subjects::new(key, people.rows());
+    let sums = Simulation::new(&study, &people, &subjects)
+        .sums(|_, _| Box::new(Exact(ChaCha20Rng::seed_from_u64(rng.next_u64()))), |_, _| ())?;
 
     let mut releases = Vec::new();
-    for (at, (party, values)) in definition.parties().iter().zip(people.parties()).enumerate() {
-        let noised = stages(&study, party.name(), &values, &subjects, &mut rng)?;
+    for (at, (party, sums)) in definition.parties().iter().zip(&sums).enumerate() {
         // The last party of the sample does not sign.
         let signing_key = (at < 2).then(|| SigningKey::from_seed(&Zeroizing::new([at as u8 + 1; 32])));
-        releases.push(Release::new(&study, party.name(), &noised, signing_key.as_ref())?);
+        releases.push(Release::new(&study, party.name(), sums, signing_key.as_ref())?);
     }
     let dataset = PublicDataset::join(&study, &releases, Completeness::All)?;
     let regression = Regression {
-        label: "systolic_bp".to_owned(),
         // Against life in the city: with an intercept, all levels together would be collinear.
         features: Some(FEATURES.map(str::to_owned).to_vec()),
         learner,
-        ridge: Ridge::new(DEFAULT_RIDGE)?,
-        level: Level::default(),
+        ..Regression::of("systolic_bp")
     };
     let model = fit(&dataset, &regression)?;
     println!("{}", potluck_report::page(&model, &dataset));

@@ -32,5 +32,5 @@ pub use chart::noticed::{Noticed, noticed_plot_in};
 pub use chart::parts::{parts_plot, parts_plot_in};
 pub use limits::{Point, limits};
 pub use page::{STYLESHEET, page};
-pub use preview::{Preview, PreviewCoefficient, preview_page};
+pub use preview::preview_page;
 pub use privacy::privacy_statement;

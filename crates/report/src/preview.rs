@@ -1,6 +1,7 @@
 //! A preview of a study on made-up people, as a page.
 
 use maud::{Markup, PreEscaped, html};
+use potluck_release::preview;
 
 use crate::chart::Layout;
 use crate::chart::preview::preview_plot;
@@ -9,41 +10,57 @@ use crate::page::document;
 use crate::words::name;
 
 /// What simulated releases of a study gave, in standard deviations.
-#[derive(Clone, Debug)]
-pub struct Preview<'a> {
-    /// Name of the study.
-    pub study: &'a str,
+pub(crate) struct Preview<'a> {
+    study: &'a str,
     /// The label.
-    pub label: &'a str,
-    /// Number of made-up people.
-    pub rows: u64,
+    pub(crate) label: &'a str,
+    rows: u64,
     /// Mean squared error of predictions over that of predicting the mean.
-    pub loss: f64,
+    loss: f64,
     /// The same without privacy.
-    pub best_loss: f64,
+    best_loss: f64,
     /// One a feature.
-    pub coefficients: Vec<PreviewCoefficient<'a>>,
+    pub(crate) coefficients: Vec<PreviewCoefficient<'a>>,
 }
 
 /// One coefficient over all simulated releases, in standard deviations of the label for one of the feature.
-#[derive(Clone, Debug)]
-pub struct PreviewCoefficient<'a> {
+pub(crate) struct PreviewCoefficient<'a> {
     /// The feature.
-    pub name: &'a str,
+    pub(crate) name: &'a str,
     /// Least squares on the made-up people themselves.
-    pub non_private: f64,
+    pub(crate) non_private: f64,
     /// The estimate of each release.
-    pub estimates: Vec<f64>,
+    pub(crate) estimates: Vec<f64>,
     /// Median half-width of the intervals.
-    pub half_width: f64,
+    pub(crate) half_width: f64,
     /// Share of the releases in which published numbers speak against the coefficient.
-    pub with_findings: f64,
+    with_findings: f64,
+}
+
+impl<'a> Preview<'a> {
+    fn new(preview: &'a preview::Preview) -> Self {
+        let coefficients = preview.coefficients.iter().map(|one| PreviewCoefficient {
+            name: &one.name,
+            non_private: one.non_private * one.standard,
+            estimates: one.estimates.iter().map(|estimate| estimate * one.standard).collect(),
+            half_width: one.half_width * one.standard,
+            with_findings: one.with_findings,
+        });
+        Self {
+            study: &preview.study,
+            label: &preview.label,
+            rows: preview.rows,
+            loss: preview.loss.private,
+            best_loss: preview.loss.non_private,
+            coefficients: coefficients.collect(),
+        }
+    }
 }
 
 /// One HTML file with the plot of a preview.
-pub fn preview_page(preview: &Preview<'_>) -> String {
+pub fn preview_page(preview: &preview::Preview) -> String {
     let title = format!("Preview of {} · potluck", preview.study);
-    document(&title, &article(preview), "Made from made-up people: no private data was read.")
+    document(&title, &article(&Preview::new(preview)), "Made from made-up people: no private data was read.")
 }
 
 fn article(preview: &Preview<'_>) -> Markup {

@@ -5,17 +5,14 @@
 use std::fmt::Write as _;
 use std::sync::LazyLock;
 
-use potluck_core::encoding::{EncodedRows, Values};
-use potluck_core::learn::{Level, Ridge};
-use potluck_core::mixing::{MixingKey, SubjectDigest};
-use potluck_core::noise::add_noise;
 use potluck_fixtures::{sealed, signing_key};
 use potluck_release::dataset::Completeness;
 use potluck_release::findings::{Finding, FindingKind, HEADING};
-use potluck_release::fit::{DEFAULT_RIDGE, Regression, fit};
+use potluck_release::fit::{Regression, fit};
 use potluck_release::model::{Estimate, Learner, Parts, RSquared};
+use potluck_release::preview;
 use potluck_release::statement::Guarantee;
-use potluck_release::study::Domain;
+use potluck_release::study::{self, Domain};
 use potluck_release::summary;
 use potluck_release::{Model, PublicDataset, Release, Study};
 use potluck_report::{
@@ -23,6 +20,7 @@ use potluck_report::{
     noise_plot, noise_plot_in, outcome, page, parts_plot, parts_plot_in, preview_page, privacy_statement,
     study_card,
 };
+use potluck_simulation::{Column, Exact, People, Simulation, Subjects};
 use rand_chacha::ChaCha20Rng;
 use rand_core::{Rng, SeedableRng};
 use roxmltree::Document;
@@ -100,14 +98,7 @@ fn dataset(study: &Study, parties: usize) -> PublicDataset {
 }
 
 fn model(dataset: &PublicDataset, label: &str, learner: Learner) -> Model {
-    let regression = Regression {
-        label: label.to_owned(),
-        features: None,
-        learner,
-        ridge: Ridge::new(DEFAULT_RIDGE).unwrap(),
-        level: Level::default(),
-    };
-    fit(dataset, &regression).unwrap()
+    fit(dataset, &Regression { learner, ..Regression::of(label) }).unwrap()
 }
 
 fn clinics() -> (Model, PublicDataset) {
@@ -115,59 +106,29 @@ fn clinics() -> (Model, PublicDataset) {
     (model(&dataset, "pressure", Learner::Ols), dataset)
 }
 
-/// The noised sums of every stage of every party, for made-up people: a column is its own noise plus a part of what
-/// all columns have in common.
+/// The releases of made-up people: a column is its own noise plus a part of what all columns have in common.
 fn calibrated_dataset(study: &Study) -> PublicDataset {
     let mut rng = ChaCha20Rng::seed_from_u64(5);
     let rows = study.definition().rows() as usize;
     let mut uniform = |_| f64::from(rng.next_u32()) / f64::from(u32::MAX);
     let shared: Vec<f64> = (0..rows).map(&mut uniform).collect();
-    let key = MixingKey::new([3; 32]);
-    let subjects: Vec<SubjectDigest> = (0..rows).map(|id| key.subject(id.to_string().as_bytes())).collect();
-    let mut columns = Vec::new();
-    for (_, column) in study.definition().columns() {
-        let parts: Vec<f64> = shared.iter().map(|own| f64::midpoint(*own, uniform(0))).collect();
-        columns.push(match column.domain() {
-            Domain::Numeric(bounds) => (
-                parts.iter().map(|part| bounds.lo() + (bounds.hi() - bounds.lo()) * part).collect(),
-                Vec::new(),
-            ),
+    let mut made = |column: &study::Column| {
+        let parts = shared.iter().map(|own| f64::midpoint(*own, uniform(0)));
+        match column.domain() {
+            Domain::Numeric(bounds) => {
+                Column::Numbers(parts.map(|part| bounds.lo() + (bounds.hi() - bounds.lo()) * part).collect())
+            }
             Domain::Categorical { levels, .. } => {
-                (Vec::new(), parts.iter().map(|part| (part * levels.len() as f64) as u32).collect())
+                Column::Levels(parts.map(|part| (part * levels.len() as f64) as u32).collect())
             }
-        });
-    }
-    let values: Vec<Values<'_>> = columns
-        .iter()
-        .map(
-            |(numbers, levels): &(Vec<f64>, Vec<u32>)| {
-                if levels.is_empty() { Values::Numbers(numbers) } else { Values::Levels(levels) }
-            },
-        )
-        .collect();
-    let mut noise = ChaCha20Rng::seed_from_u64(6);
-    let mut releases = Vec::new();
-    let mut start = 0;
-    for party in study.definition().parties() {
-        let own = &values[start..start + party.columns().len()];
-        start += own.len();
-        let mut published: Vec<Vec<i64>> = Vec::new();
-        while let Some(stage) = study.stage(party.name(), &published).unwrap() {
-            let mut sums = vec![0; stage.coordinates()];
-            let mut encoded = EncodedRows::default();
-            stage.encode(own, rows, &mut encoded);
-            stage.accumulate(&subjects, 0, &encoded, &mut sums);
-            let mut at = 0;
-            for &(count, sigma) in &stage.noise {
-                add_noise(&mut sums[at..at + count], sigma, stage.sum_limit(), &mut noise);
-                at += count;
-            }
-            published.push(sums);
         }
-        assert_eq!(published.len(), 4);
-        releases.push(Release::new(study, party.name(), &published, None).unwrap());
-    }
-    PublicDataset::join(study, &releases, Completeness::All).unwrap()
+    };
+    let parties = study.definition().parties().iter();
+    let columns = parties.map(|party| party.columns().iter().map(&mut made).collect());
+    let people = People::new(rows, columns.collect());
+    let subjects = Subjects::new(study.seal().key().clone(), rows);
+    let simulation = Simulation::new(study, &people, &subjects);
+    simulation.dataset(|_, _| Box::new(Exact(ChaCha20Rng::seed_from_u64(rng.next_u64())))).unwrap()
 }
 
 /// The study with the default method and these many people.
@@ -750,13 +711,8 @@ fn what_limits_a_model_can_be_said_without_its_dataset() {
 #[test]
 fn columns_that_a_regression_does_not_use_are_named() {
     let dataset = calibrated_dataset(&calibrated_study(&CLINICS, 5_000));
-    let regression = Regression {
-        label: "pressure".to_owned(),
-        features: Some(vec!["age".to_owned(), "income".to_owned()]),
-        learner: Learner::Posterior,
-        ridge: Ridge::new(DEFAULT_RIDGE).unwrap(),
-        level: Level::default(),
-    };
+    let features = Some(vec!["age".to_owned(), "income".to_owned()]);
+    let regression = Regression { features, ..Regression::of("pressure") };
     let model = fit(&dataset, &regression).unwrap();
     let page = check_page(&model, &dataset);
     let said = "does not use <bdi>home</bdi> of <bdi>south</bdi>: a study without would carry less noise.";
@@ -1143,20 +1099,27 @@ fn an_interval_that_cannot_be_relied_on_does_not_squeeze_the_others() {
 
 #[test]
 fn a_preview_says_in_which_share_of_releases_something_speaks_against_a_coefficient() {
-    let coefficient = |name, with_findings| potluck_report::PreviewCoefficient {
-        name,
+    let coefficient = |name: &str, with_findings| preview::Coefficient {
+        name: name.to_owned(),
+        party: "south".to_owned(),
         non_private: 0.2,
-        estimates: vec![0.1, 0.3],
+        mean: 0.2,
+        error: 0.1,
         half_width: 0.1,
+        coverage: 1.0,
         with_findings,
+        estimates: vec![0.1, 0.3],
+        standard: 1.0,
     };
-    let preview = |coefficients| potluck_report::Preview {
-        study: "clinics",
-        label: "pressure",
+    let preview = |coefficients| preview::Preview {
+        study: "clinics".to_owned(),
+        label: "pressure".to_owned(),
         rows: 1000,
-        loss: 0.5,
-        best_loss: 0.4,
+        released_rows: 200,
+        releases: 2,
         coefficients,
+        r_squared: preview::RSquared { non_private: 0.6, mean: 0.5, coverage: 1.0 },
+        loss: preview::Loss { non_private: 0.4, private: 0.5 },
     };
     let found = preview_page(&preview(vec![coefficient("age", 0.5), coefficient("bmi", 0.0)]));
     assert!(found.contains("<li><bdi>age</bdi>: 50%</li>") && !found.contains("<bdi>bmi</bdi>: "));

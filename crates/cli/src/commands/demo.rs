@@ -6,13 +6,13 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use potluck_core::accounting::{Delta, Epsilon};
-use potluck_core::learn::{Level, Released, Ridge, ols};
+use potluck_core::learn::{Released, Ridge, ols};
 use potluck_party::release::Terms;
 use potluck_party::{Job, Ledger, Table, entropy};
 use potluck_release::dataset::Completeness;
 use potluck_release::files::{Audience, Existing, write_file};
 use potluck_release::fit::{Regression, fit};
-use potluck_release::model::{Coefficient, Learner};
+use potluck_release::model::Coefficient;
 use potluck_release::statement::Guarantee;
 use potluck_release::{Draft, Error, Model, PublicDataset, Release, Study};
 use rand_chacha::ChaCha12Rng;
@@ -108,16 +108,7 @@ pub(super) fn run(arguments: &Demo, settings: &Settings<'_>) -> Result<()> {
 
     let dataset = PublicDataset::join(&study, &releases, Completeness::All)?;
     dataset.write(&folder.join("public.parquet"), existing)?;
-    let model = fit(
-        &dataset,
-        &Regression {
-            label: "pressure".to_owned(),
-            features: None,
-            learner: Learner::Posterior,
-            ridge: Ridge::new(potluck_release::fit::DEFAULT_RIDGE).map_err(Error::from)?,
-            level: Level::default(),
-        },
-    )?;
+    let model = fit(&dataset, &Regression::of("pressure"))?;
     model.write(&folder.join("model.json"), existing)?;
     let page = potluck_report::page(&model, &dataset);
     write_file(&folder.join("report.html"), page.as_bytes(), existing, Audience::Public)?;

@@ -3,21 +3,20 @@
 use std::fmt::Write as _;
 
 use anyhow::Result;
-use potluck_core::learn::Level;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::DELTA;
 use crate::args::{Bias, Common};
-use crate::calibrated::Release;
 use crate::figure::{Panel, Scale, Series, grid};
 use crate::methods::select;
 use crate::noise::NoiseKind;
 use crate::population::{Placement, Population};
+use crate::released::Release;
 use crate::runner::{Task, Work, run as run_tasks, write, write_json};
 use crate::seeds::Seed;
 use crate::statistics::{mean, standard_error};
-use crate::table::{Privacy, subject_digests};
+use crate::table::{Privacy, subjects};
 
 const SIZES: [usize; 4] = [10_000, 100_000, 1_000_000, 10_000_000];
 const EPSILONS: [f64; 2] = [1.0, 0.3];
@@ -84,10 +83,6 @@ pub(crate) fn run(arguments: &Bias, common: &Common) -> Result<()> {
     let seeds_above = cells.seeds_above.unwrap_or(seeds.div_ceil(5).max(2));
 
     let base = Seed::new(common.seed);
-    let mut budgets = Vec::new();
-    for &epsilon in &epsilons {
-        budgets.push((epsilon, Privacy { epsilon, delta: DELTA }.analytic()?));
-    }
     let mut tasks = Vec::new();
     for (case, of_case) in cases.iter().enumerate() {
         for &n in &sizes {
@@ -107,22 +102,23 @@ pub(crate) fn run(arguments: &Bias, common: &Common) -> Result<()> {
         let case = &cases[case];
         let seed = base.of(&format!("bias {} {n} {index}", case.name));
         let holdings = case.population.holdings(n, case.placement, seed);
-        let subjects = subject_digests(n, seed);
-        budgets
+        let subjects = subjects(n, seed);
+        let label = case.population.label();
+        epsilons
             .iter()
-            .map(|&(epsilon, mu)| {
+            .map(|&epsilon| {
                 let seed = seed.of(&epsilon.to_string());
-                let fit = |noise: NoiseKind, k: Option<u64>| {
-                    let dataset =
-                        Release { mu, noise, k, keep_products: false }.run(&holdings, &subjects, seed)?;
-                    dataset.fit(case.population.label(), Level::default())
-                };
-                let noiseless = fit(NoiseKind::Off, Some(SHARP.min(n as u64)))?;
-                let noised = fit(common.noise(), None)?;
+                let privacy = Privacy { epsilon, delta: DELTA };
+                let sharp = Release { privacy, noise: NoiseKind::Off, k: Some(SHARP.min(n as u64)) };
+                let noiseless = sharp.run(&holdings, &subjects, seed)?.slopes_without_noise(label)?;
+                let usual = Release { privacy, noise: common.noise(), k: None };
+                let noised = usual.run(&holdings, &subjects, seed)?.fit(label)?.coefficients;
+                let estimates: Vec<f64> = noised.iter().map(|one| one.value.estimate).collect();
+                let shrunk: Vec<f64> = noised.iter().map(|one| one.prediction).collect();
                 Ok(Found {
-                    noiseless: case.excess(&noiseless.estimates),
-                    noised: case.excess(&noised.estimates),
-                    shrunk: case.excess(&noised.slopes),
+                    noiseless: case.excess(&noiseless),
+                    noised: case.excess(&estimates),
+                    shrunk: case.excess(&shrunk),
                 })
             })
             .collect()

@@ -3,20 +3,19 @@
 use std::fmt::Write as _;
 
 use anyhow::Result;
-use potluck_core::learn::Level;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::DELTA;
 use crate::args::{Common, Coverage};
-use crate::calibrated::Release;
 use crate::figure::{Panel, Scale, Series, grid};
 use crate::methods::select;
 use crate::population::{Placement, Population, PopulationMoments};
+use crate::released::{Release, explained};
 use crate::runner::{Task, Work, run as run_tasks, write, write_json};
 use crate::seeds::Seed;
 use crate::statistics::{Confidence, binomial_interval, quantile};
-use crate::table::{Privacy, subject_digests};
+use crate::table::{Privacy, subjects};
 
 const SIZES: [usize; 3] = [10_000, 100_000, 1_000_000];
 const EPSILONS: [f64; 2] = [1.0, 0.3];
@@ -137,11 +136,6 @@ pub(crate) fn run(arguments: &Coverage, common: &Common) -> Result<()> {
 
     let base = Seed::new(common.seed);
     let moments: Vec<PopulationMoments> = kinds.iter().map(|kind| kind.moments(base)).collect();
-    let mut releases = Vec::new();
-    for &epsilon in &epsilons {
-        let mu = Privacy { epsilon, delta: DELTA }.analytic()?;
-        releases.push((epsilon, Release { mu, noise: common.noise(), k: None, keep_products: false }));
-    }
     let mut tasks = Vec::new();
     for (kind, population) in kinds.iter().enumerate() {
         for placement in Placement::ALL {
@@ -158,24 +152,22 @@ pub(crate) fn run(arguments: &Coverage, common: &Common) -> Result<()> {
             let population = &kinds[kind];
             let seed = base.of(&format!("coverage {} {n} {index}", population.name));
             let holdings = population.holdings(n, placement, seed);
-            let subjects = subject_digests(n, seed);
+            let subjects = subjects(n, seed);
             let label = population.label();
-            releases
+            epsilons
                 .iter()
-                .map(|(epsilon, release)| {
+                .map(|&epsilon| {
+                    let privacy = Privacy { epsilon, delta: DELTA };
+                    let release = Release { privacy, noise: common.noise(), k: None };
                     let seed = seed.of(&format!("{placement:?} {epsilon}"));
-                    let dataset = release.run(&holdings, &subjects, seed)?;
-                    let model = dataset.fit(label, Level::default())?;
-                    let explained = dataset.explained(label)?.interval(Level::default());
+                    let model = release.run(&holdings, &subjects, seed)?.fit(label)?;
+                    let found = &model.coefficients;
+                    let slopes: Vec<f64> = found.iter().map(|one| one.prediction).collect();
                     Ok(Found {
-                        intervals: model
-                            .intervals
-                            .iter()
-                            .map(|interval| [interval.lower, interval.upper])
-                            .collect(),
-                        findings: model.findings.clone(),
-                        explained: [explained.lower, explained.upper],
-                        truly_explained: moments[kind].explained_by(&model.slopes),
+                        intervals: found.iter().map(|one| [one.value.low, one.value.high]).collect(),
+                        findings: found.iter().map(|one| !one.findings.is_empty()).collect(),
+                        explained: explained(&model)?,
+                        truly_explained: moments[kind].explained_by(&slopes),
                     })
                 })
                 .collect()

@@ -4,18 +4,17 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use anyhow::Result;
-use potluck_core::learn::Level;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::DELTA;
 use crate::args::{Common, Map};
-use crate::calibrated::Release;
 use crate::family::{Drawn, Temper, Truth};
+use crate::released::Release;
 use crate::runner::{Task, run as run_tasks, write, write_json};
 use crate::seeds::Seed;
 use crate::statistics::quantile;
-use crate::table::{Privacy, subject_digests};
+use crate::table::{Privacy, subjects};
 
 /// From this many subjects on there are fewer repetitions.
 const LARGE: usize = 1_000_000;
@@ -217,14 +216,15 @@ pub(crate) fn run(arguments: &Map, common: &Common) -> Result<()> {
             let seed = base.of(&format!("map {} {population}", temper.name()));
             let drawn = Drawn::new(temper, seed);
             let table = drawn.table(n, seed.of(&format!("{n}")));
-            let mu = Privacy { epsilon, delta: DELTA }.analytic()?;
-            let release = Release { mu, noise: common.noise(), k: None, keep_products: true };
+            let privacy = Privacy { epsilon, delta: DELTA };
+            let release = Release { privacy, noise: common.noise(), k: None };
             let repeats = if n >= LARGE { repeats_above } else { repeats };
             let mut readings = Vec::with_capacity(repeats);
             for repeat in 0..repeats {
                 let seed = seed.of(&format!("{n} {epsilon} {repeat}"));
-                let dataset = release.run(&table.holdings, &subject_digests(n, seed), seed)?;
-                readings.push(dataset.read(&table, Level::default())?);
+                let (released, products) =
+                    release.run_with_products(&table.holdings, &subjects(n, seed), seed)?;
+                readings.push(released.read(&table, &products)?);
             }
             Ok(Found { description: drawn.describe(), truth: table.truth, readings })
         })?;

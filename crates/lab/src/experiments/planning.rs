@@ -2,11 +2,10 @@
 
 use std::fmt::Write as _;
 
-use anyhow::Result;
-use potluck_core::calibrated::Plan;
+use anyhow::{Context, Result};
 use potluck_core::encoding::Bounds;
-use potluck_core::learn::Level;
-use potluck_core::planning::{Outlook, Prospect, TYPICAL_SIGNAL};
+use potluck_core::mixing::MixingKey;
+use potluck_core::planning::{Outlook, TYPICAL_SIGNAL};
 use rand_core::SeedableRng;
 use rand_distr::{Distribution, StandardNormal};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -15,12 +14,12 @@ use serde_json::json;
 
 use super::DELTA;
 use crate::args::{Common, Planning};
-use crate::calibrated::Release;
 use crate::holdings::{Column, Holdings};
+use crate::released::Release;
 use crate::runner::{Task, run as run_tasks, write, write_json};
 use crate::seeds::Seed;
 use crate::statistics::mean;
-use crate::table::{Privacy, subject_digests};
+use crate::table::{Privacy, subjects};
 
 const SIZES: [usize; 3] = [10_000, 100_000, 1_000_000];
 const EPSILONS: [f64; 2] = [1.0, 0.3];
@@ -66,9 +65,9 @@ fn holdings(layout: &[usize], n: usize, label: usize, seed: Seed) -> (Holdings, 
 
 fn predicted(layout: &[usize], n: usize, epsilon: f64) -> Result<Outlook> {
     let (holdings, _) = holdings(layout, 1, 0, Seed::new(0));
-    let layouts = holdings.layouts();
-    let plan = Plan::new(n as u64, Privacy { epsilon, delta: DELTA }.analytic()?, &layouts, None)?;
-    Ok(Prospect::calibrated(&plan, &layouts).outlook(TYPICAL_SIGNAL))
+    // Nothing that is expected depends on the key.
+    let study = holdings.study(n, Privacy { epsilon, delta: DELTA }, None, &MixingKey::new([0; 32]))?;
+    Ok(study.prospect()?.outlook(TYPICAL_SIGNAL))
 }
 
 pub(crate) fn run(arguments: &Planning, common: &Common) -> Result<()> {
@@ -76,11 +75,8 @@ pub(crate) fn run(arguments: &Planning, common: &Common) -> Result<()> {
     let sizes = arguments.sizes.clone().unwrap_or_else(|| default_sizes.to_vec());
     let seeds = common.seeds.unwrap_or(if common.quick { 6 } else { 100 });
     let base = Seed::new(common.seed);
-    let mut releases = Vec::new();
-    for epsilon in EPSILONS {
-        let mu = Privacy { epsilon, delta: DELTA }.analytic()?;
-        releases.push(Release { mu, noise: common.noise(), k: None, keep_products: false });
-    }
+    let release =
+        |epsilon: f64| Release { privacy: Privacy { epsilon, delta: DELTA }, noise: common.noise(), k: None };
     let mut tasks = Vec::new();
     for layout in LAYOUTS {
         for &n in &sizes {
@@ -96,19 +92,22 @@ pub(crate) fn run(arguments: &Planning, common: &Common) -> Result<()> {
             // Every column is the label in turn.
             let label = index % layout.iter().sum::<usize>();
             let (holdings, slopes) = holdings(layout, n, label, seed);
-            let subjects = subject_digests(n, seed);
-            let of_release = |(at, release): (usize, &Release)| {
-                let dataset = release.run(&holdings, &subjects, seed.of(&at.to_string()))?;
-                let model = dataset.fit(label, Level::default())?;
-                let squares = model.estimates.iter().zip(&slopes).map(|(a, b)| (a - b).powi(2));
-                let explained: f64 = model.slopes.iter().zip(&slopes).map(|(w, b)| 2.0 * w * b - w * w).sum();
+            let subjects = subjects(n, seed);
+            let of_epsilon = |(at, epsilon): (usize, f64)| {
+                let released = release(epsilon).run(&holdings, &subjects, seed.of(&at.to_string()))?;
+                let model = released.fit(label)?;
+                let found = model.coefficients.iter().zip(&slopes);
+                let squares = found.clone().map(|(one, slope)| (one.value.estimate - slope).powi(2));
+                let gain = |w: f64, slope: f64| 2.0 * w * slope - w * w;
+                let explained: f64 = found.map(|(one, &slope)| gain(one.prediction, slope)).sum();
+                let r_squared = model.diagnostics.r_squared.context("the posterior learner finds it")?;
                 Ok(Found {
                     squared_error: squares.sum::<f64>() / slopes.len() as f64,
                     recovered: explained / TYPICAL_SIGNAL,
-                    r_squared_miss: dataset.explained(label)?.estimate - explained,
+                    r_squared_miss: r_squared.estimate - explained,
                 })
             };
-            releases.iter().enumerate().map(of_release).collect()
+            EPSILONS.into_iter().enumerate().map(of_epsilon).collect()
         })?;
 
     let mut text = String::from(

@@ -1,0 +1,213 @@
+//! A study tried on made-up people: many releases of them, and what fits of these would say.
+
+use std::num::NonZero;
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use potluck_core::mixing::MixingKey;
+use potluck_core::planning::TYPICAL_SIGNAL;
+use potluck_release::fit::{Regression, fit};
+use potluck_release::preview::{Coefficient, Loss, Preview, RSquared};
+use potluck_release::study::Column;
+use potluck_release::{Model, Study};
+use rand_chacha::ChaCha12Rng;
+use rand_core::{Rng, SeedableRng};
+
+use crate::error::Error;
+use crate::noise::Exact;
+use crate::people::{People, Subjects};
+use crate::shape::{Truth, draw};
+use crate::simulation::Simulation;
+
+/// Most made-up values held in memory: 4 GiB.
+const MOST_VALUES: u64 = 1 << 29;
+/// Fewest and most releases of one preview.
+const RELEASES: (u32, u32) = (2, 10_000);
+
+/// What to make up, and how often to release it.
+#[derive(Clone, Debug)]
+pub struct Wanted {
+    /// The label; the last column that can be one if `None`.
+    pub label: Option<String>,
+    /// Number of releases.
+    pub releases: u32,
+    /// Number of made-up people; the study's if `None`.
+    pub rows: Option<u64>,
+    /// Share of the label that all features together explain.
+    pub signal: f64,
+    /// Correlation between any two features.
+    pub correlation: f64,
+    /// Changes every random choice.
+    pub seed: u64,
+}
+
+impl Default for Wanted {
+    fn default() -> Self {
+        Self { label: None, releases: 20, rows: None, signal: TYPICAL_SIGNAL, correlation: 0.0, seed: 1 }
+    }
+}
+
+impl Wanted {
+    fn check(&self) -> Result<(), Error> {
+        for (name, value) in [("signal", self.signal), ("correlation", self.correlation)] {
+            if !(0.0..1.0).contains(&value) {
+                return Err(Error::Share { name });
+            }
+        }
+        let (least, most) = RELEASES;
+        if !(least..=most).contains(&self.releases) {
+            return Err(Error::Releases { least, most });
+        }
+        Ok(())
+    }
+}
+
+/// A study that can be tried on made-up people.
+pub struct Rehearsal {
+    study: Study,
+    label: String,
+    wanted: Wanted,
+}
+
+impl Rehearsal {
+    /// Checks what is wanted of a study, before anything is made up.
+    pub fn new(study: &Study, wanted: Wanted) -> Result<Self, Error> {
+        wanted.check()?;
+        let study = match wanted.rows {
+            None => study.clone(),
+            Some(rows) => study.with_rows(rows)?,
+        };
+        let rows = study.definition().rows();
+        if rows.saturating_mul(study.definition().columns().count() as u64) > MOST_VALUES {
+            return Err(Error::TooMany { rows });
+        }
+        let label = choose_label(&study, wanted.label.as_deref())?;
+        Ok(Self { study, label, wanted })
+    }
+
+    /// Makes people up, has them released again and again on several threads, and looks at all fits; the same whatever
+    /// the number of threads. `watch` hears how many releases there are, and may ask to stop.
+    pub fn preview(
+        &self,
+        threads: NonZero<usize>,
+        watch: &(dyn Fn(u64) -> ControlFlow<()> + Sync),
+    ) -> Result<Preview, Error> {
+        let people = draw(self.study.definition(), &self.label, &self.wanted);
+        let truth = Truth::new(self.study.definition(), &self.label, &people)?;
+        let models = self.models(&people, threads, watch)?;
+        Ok(self.summary(&truth, &models))
+    }
+
+    /// The fit of each release.
+    fn models(
+        &self,
+        people: &People,
+        threads: NonZero<usize>,
+        watch: &(dyn Fn(u64) -> ControlFlow<()> + Sync),
+    ) -> Result<Vec<Model>, Error> {
+        let count = self.wanted.releases;
+        let (next, done) = (AtomicU32::new(0), AtomicU32::new(0));
+        let found: Mutex<Vec<(u32, Result<Model, Error>)>> = Mutex::default();
+        let work = || {
+            while watch(done.load(Ordering::Relaxed).into()).is_continue() {
+                let index = next.fetch_add(1, Ordering::Relaxed);
+                if index >= count {
+                    break;
+                }
+                let model = self.model(people, index);
+                found.lock().unwrap_or_else(PoisonError::into_inner).push((index, model));
+                done.fetch_add(1, Ordering::Relaxed);
+            }
+        };
+        std::thread::scope(|scope| {
+            for _ in 0..threads.get().min(count as usize) {
+                scope.spawn(work);
+            }
+        });
+        let mut found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
+        if found.len() < count as usize {
+            return Err(Error::Stopped);
+        }
+        found.sort_by_key(|(index, _)| *index);
+        found.into_iter().map(|(_, model)| model).collect()
+    }
+
+    /// One release of all parties, joined and fitted.
+    fn model(&self, people: &People, index: u32) -> Result<Model, Error> {
+        let seed = self.wanted.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(u64::from(index) + 1);
+        let mut rng = ChaCha12Rng::seed_from_u64(seed);
+        let mut key = [0; 32];
+        rng.fill_bytes(&mut key);
+        let subjects = Subjects::new(MixingKey::new(key), people.rows());
+        let study = self.study.with_key(subjects.key().clone())?;
+        let dataset = Simulation::new(&study, people, &subjects)
+            .dataset(|_, _| Box::new(Exact(ChaCha12Rng::seed_from_u64(rng.next_u64()))))?;
+        Ok(fit(&dataset, &Regression::of(&self.label))?)
+    }
+
+    fn summary(&self, truth: &Truth, models: &[Model]) -> Preview {
+        let coefficients = models[0].coefficients.iter().enumerate().map(|(at, coefficient)| {
+            let name = coefficient.term.name();
+            let (non_private, standard) = truth.of(&name);
+            let values: Vec<_> = models.iter().map(|model| model.coefficients[at].value).collect();
+            let held = values.iter().filter(|v| v.low <= non_private && non_private <= v.high).count();
+            let found = models.iter().filter(|model| !model.coefficients[at].findings.is_empty()).count();
+            Coefficient {
+                party: coefficient.party.clone(),
+                non_private,
+                mean: mean(values.iter().map(|v| v.estimate)),
+                error: mean(values.iter().map(|v| (v.estimate - non_private).powi(2))).sqrt(),
+                half_width: median(values.iter().map(|v| (v.high - v.low) / 2.0).collect()),
+                coverage: held as f64 / values.len() as f64,
+                with_findings: found as f64 / values.len() as f64,
+                estimates: values.iter().map(|v| v.estimate).collect(),
+                standard,
+                name,
+            }
+        });
+        let shares: Vec<_> = models.iter().filter_map(|model| model.diagnostics.r_squared).collect();
+        let held = shares.iter().filter(|share| {
+            share.interval.is_some_and(|[low, high]| low <= truth.r_squared && truth.r_squared <= high)
+        });
+        Preview {
+            study: self.study.definition().name().to_owned(),
+            label: self.label.clone(),
+            rows: self.study.definition().rows(),
+            released_rows: self.study.seal().k(),
+            releases: models.len(),
+            r_squared: RSquared {
+                non_private: truth.r_squared,
+                mean: mean(shares.iter().map(|share| share.estimate)),
+                coverage: held.count() as f64 / shares.len().max(1) as f64,
+            },
+            loss: Loss { non_private: truth.loss(), private: truth.loss_of_models(models) },
+            coefficients: coefficients.collect(),
+        }
+    }
+}
+
+/// The column asked for, or the last that can be a label.
+fn choose_label(study: &Study, name: Option<&str>) -> Result<String, Error> {
+    let can_be = |column: &&Column| column.encoded_names().len() == 1;
+    let columns: Vec<&Column> =
+        study.definition().columns().map(|(_, column)| column).filter(can_be).collect();
+    let found = match name {
+        None => columns.last(),
+        Some(name) => columns.iter().find(|column| column.name() == name),
+    };
+    found.map(|column| column.name().to_owned()).ok_or_else(|| {
+        let known: Vec<&str> = columns.iter().map(|column| column.name()).collect();
+        Error::Label { known: known.join(", ") }
+    })
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(0.0)
+}
+
+fn mean(values: impl ExactSizeIterator<Item = f64>) -> f64 {
+    let count = values.len() as f64;
+    values.sum::<f64>() / count
+}

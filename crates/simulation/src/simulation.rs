@@ -1,0 +1,149 @@
+//! The releases of all parties at once.
+
+use potluck_core::encoding::EncodedRows;
+use potluck_core::mixing::{Mixing, add_bernoulli, add_sparse};
+use potluck_core::stage::{Stage, Statistic};
+use potluck_release::dataset::Completeness;
+use potluck_release::{Error, PublicDataset, Release, Study};
+
+use crate::noise::Noise;
+use crate::people::{People, Subjects};
+
+/// People encoded at a time: their rows stay in cache.
+const BATCH: usize = 4096;
+
+/// Made-up people under a sealed study.
+pub struct Simulation<'a> {
+    study: &'a Study,
+    people: &'a People,
+    subjects: &'a Subjects,
+}
+
+impl<'a> Simulation<'a> {
+    /// People, in the order of the study's parties and columns, and what stands for them under its mixing key.
+    pub fn new(study: &'a Study, people: &'a People, subjects: &'a Subjects) -> Self {
+        let definition = study.definition();
+        let columns = definition.parties().iter().map(|party| party.columns().len());
+        assert!(columns.eq(people.parties().iter().map(Vec::len)), "the columns are those of the study");
+        assert_eq!(definition.rows(), people.rows() as u64, "as many people as the study says");
+        assert_eq!(subjects.digests().len(), people.rows(), "one subject a person");
+        assert!(study.seal().key() == subjects.key(), "subjects are mixed by the study's key");
+        Self { study, people, subjects }
+    }
+
+    /// The public dataset of all releases, none of which is signed. The noise of each stage of a party, counted from 0,
+    /// comes from what `noise` gives for it.
+    pub fn dataset(
+        &self,
+        noise: impl FnMut(usize, &Stage) -> Box<dyn Noise>,
+    ) -> Result<PublicDataset, Error> {
+        self.join(&self.sums(noise, |_, _| ())?)
+    }
+
+    /// The public dataset of releases with these noised sums.
+    pub fn join(&self, sums: &[Vec<Vec<i64>>]) -> Result<PublicDataset, Error> {
+        let parties = self.study.definition().parties().iter().zip(sums);
+        let release = parties
+            .map(|(party, sums)| Release::new(self.study.study_of(party.name())?, party.name(), sums, None));
+        let releases = release.collect::<Result<Vec<_>, _>>()?;
+        PublicDataset::join(self.study, &releases, Completeness::All)
+    }
+
+    /// The noised sums of every stage, party after party. `look` sees what is mixed, in batches: encoded rows of all
+    /// parties side by side, and their width.
+    pub fn sums(
+        &self,
+        mut noise: impl FnMut(usize, &Stage) -> Box<dyn Noise>,
+        mut look: impl FnMut(&[i32], usize),
+    ) -> Result<Vec<Vec<Vec<i64>>>, Error> {
+        let parties = self.study.definition().parties();
+        let mut sums: Vec<Vec<Vec<i64>>> = vec![Vec::new(); parties.len()];
+        loop {
+            let mut stages = Vec::with_capacity(parties.len());
+            for (party, earlier) in parties.iter().zip(&sums) {
+                stages.extend(self.study.stage(party.name(), earlier)?);
+            }
+            if stages.is_empty() {
+                return Ok(sums);
+            }
+            assert_eq!(stages.len(), parties.len(), "parties of a study have equally many stages");
+            let exact = match stages[0].statistic {
+                // Where every person keeps a row, there is nothing to share.
+                Statistic::Mixed { mixing: mixing @ (Mixing::Sparse | Mixing::Bernoulli), k } => {
+                    self.mixed(&stages, mixing, k, &mut look)
+                }
+                _ if sums[0].is_empty() => self.people.first_sums(&stages, || self.each(&stages)),
+                _ => self.each(&stages),
+            };
+            for (party, (stage, mut own)) in stages.iter().zip(exact).enumerate() {
+                let mut noise = noise(party, stage);
+                let mut rest = own.as_mut_slice();
+                for &(count, sigma) in &stage.noise {
+                    let (run, others) = rest.split_at_mut(count);
+                    noise.add(run, sigma, stage.sum_limit());
+                    rest = others;
+                }
+                sums[party].push(own);
+            }
+        }
+    }
+
+    /// Calls `add` with the rows of each batch, and the position of the first and of the one behind the last.
+    fn batches(&self, mut add: impl FnMut(usize, usize)) {
+        for first in (0..self.people.rows()).step_by(BATCH) {
+            add(first, self.people.rows().min(first + BATCH));
+        }
+    }
+
+    /// The exact sums of a stage, party by party.
+    fn each(&self, stages: &[Stage]) -> Vec<Vec<i64>> {
+        let mut encoded = EncodedRows::default();
+        let of_party = |(party, stage): (usize, &Stage)| {
+            let mut sums = vec![0; stage.coordinates()];
+            self.batches(|first, end| {
+                stage.encode(&self.people.batch(party, first..end), end - first, &mut encoded);
+                let subjects = &self.subjects.digests()[first..end];
+                stage.accumulate(subjects, first as u64, &encoded, &mut sums);
+            });
+            sums
+        };
+        stages.iter().enumerate().map(of_party).collect()
+    }
+
+    /// The mixed rows of every party, added up side by side: people fall into the same rows everywhere.
+    fn mixed(
+        &self,
+        stages: &[Stage],
+        mixing: Mixing,
+        k: u64,
+        look: &mut impl FnMut(&[i32], usize),
+    ) -> Vec<Vec<i64>> {
+        let add = if mixing == Mixing::Sparse { add_sparse } else { add_bernoulli };
+        let width: usize = stages.iter().map(|stage| stage.encoder.width()).sum();
+        let mut sums = vec![0; k as usize * width];
+        let mut encoded = EncodedRows::default();
+        let mut rows = vec![0; BATCH * width];
+        self.batches(|first, end| {
+            let rows = &mut rows[..(end - first) * width];
+            let mut at = 0;
+            for (party, stage) in stages.iter().enumerate() {
+                stage.encode(&self.people.batch(party, first..end), end - first, &mut encoded);
+                for column in 0..encoded.width() {
+                    for (row, &q) in rows.chunks_exact_mut(width).zip(encoded.column(column)) {
+                        row[at] = q;
+                    }
+                    at += 1;
+                }
+            }
+            look(rows, width);
+            add(&self.subjects.digests()[first..end], rows, width, k, &mut sums);
+        });
+        let mut at = 0;
+        let of_party = |stage: &Stage| {
+            let own = at..at + stage.encoder.width();
+            at = own.end;
+            sums.chunks_exact(width).flat_map(|row| &row[own.clone()]).copied().collect()
+        };
+        stages.iter().map(of_party).collect()
+    }
+}
