@@ -13,7 +13,7 @@
 
 mod support;
 
-use potluck_fixtures::{StudyText, csv, study_by};
+use potluck_fixtures::{StudyText, csv};
 use potluck_release::{Release, Study};
 use support::Workplace;
 
@@ -46,7 +46,8 @@ fn related(a: &Stream, b: &Stream) -> bool {
 }
 
 fn study(method: &str, id: &str) -> String {
-    let text = study_by(id, "noise", ROWS as u64).settings(&format!("method = \"{method}\""));
+    let text = potluck_fixtures::study("noise", ROWS as u64)
+        .settings(&format!("id = \"{id}\"\nmethod = \"{method}\""));
     let with_party = |text: StudyText, party: &str| {
         let columns: Vec<String> =
             (0..COLUMNS).map(|column| format!("{party}{column} lo = 0; hi = 100")).collect();

@@ -24,8 +24,9 @@ const MOST_FEATURES: usize = 10_000;
 /// The level of the intervals where none is named.
 pub(crate) const LEVEL: f64 = 0.95;
 
-/// What the query of an address says of a regression, `label=…&feature=…&feature=…&learner=…&level=…`, as it was sent:
-/// the explorer's form keeps it even where it makes no sense.
+/// What the query of an address says of a regression,
+/// `label=…&feature=…&feature=…&learner=…&level=…`, as it was sent: the explorer's form keeps it
+/// even where it makes no sense.
 pub(crate) struct FitForm {
     pub(crate) label: String,
     pub(crate) features: Vec<String>,

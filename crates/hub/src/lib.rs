@@ -25,7 +25,8 @@
 //! };
 //! let config = Config::new(options)?;
 //! let (listening, address) = std::sync::mpsc::channel();
-//! std::thread::spawn(move || serve(config, |url| listening.send(url.to_owned()).expect("it is waited for")));
+//! let ready = move |url: &str| listening.send(url.to_owned()).expect("it is waited for");
+//! std::thread::spawn(move || serve(config, ready));
 //! assert!(address.recv()?.starts_with("http://127.0.0.1:"));
 //! # Ok(())
 //! # }

@@ -1,7 +1,9 @@
 //! The ledger: what a party has spent, of which budget.
 //!
-//! A SQLite file at the party. A budget has a name and is set once. A release is a session: it is reserved, spent from the moment the first noise may have been drawn, and published. μ² is kept as a whole
-//! number of units of 2⁻⁶⁴, without rounding. Opening the ledger locks out every other process.
+//! A SQLite file at the party. A budget has a name and is set once. A release is a session: it is
+//! reserved, spent from the moment the first noise may have been drawn, and published. μ² is kept
+//! as a whole number of units of 2⁻⁶⁴, without rounding. Opening the ledger locks out every other
+//! process.
 
 mod refusals;
 
@@ -339,8 +341,9 @@ impl Ledger {
     /// Sets a budget, once.
     ///
     /// # Privacy
-    /// The total is μ² of the largest μ that Theorem 2 of docs/PRIVACY.md#from-μ-to-ε-δ allows; it keeps everything
-    /// that is charged to the budget (ε, δ)-DP together: Claim L of docs/PRIVACY.md#ledger.
+    /// The total is μ² of the largest μ that Theorem 2 of docs/PRIVACY.md#from-μ-to-ε-δ allows; it
+    /// keeps everything that is charged to the budget (ε, δ)-DP together: Claim L of
+    /// docs/PRIVACY.md#ledger.
     pub fn set_budget(&mut self, name: &str, epsilon: Epsilon, delta: Delta) -> Result<Budget, Error> {
         if self.budget(name)?.is_some() {
             return Err(Error::BudgetExists { budget: name.to_owned() });
@@ -460,11 +463,12 @@ impl Ledger {
         text.parse().map(MuSquared::from_units).map_err(|_| self.damaged("a charge is not a number"))
     }
 
-    /// The live session of a party's release under a study, if there is one. Refuses if it is charged to another budget.
+    /// The live session of a party's release under a study, if there is one. Refuses if it is
+    /// charged to another budget.
     ///
     /// # Privacy
-    /// A study and a party are one release, drawn once, for budgets of one ledger may be about the same people: "One
-    /// study and party, one draw", beside Claim L in docs/PRIVACY.md#ledger.
+    /// A study and a party are one release, drawn once, for budgets of one ledger may be about the
+    /// same people: "One study and party, one draw", beside Claim L in docs/PRIVACY.md#ledger.
     pub fn session(&self, budget: &str, study_id: &str, party: &str) -> Result<Option<Session>, Error> {
         let live = |session: &Session| {
             session.study_id == study_id && session.party == party && session.state != State::Void
@@ -503,8 +507,9 @@ impl Ledger {
     /// Takes up the session of this release, or reserves its charge.
     ///
     /// # Privacy
-    /// The charges of all live sessions of a budget, this one included, never exceed its total: the filter of Theorem 4
-    /// (docs/PRIVACY.md#composition) that the proof of Claim L (docs/PRIVACY.md#ledger) rests on.
+    /// The charges of all live sessions of a budget, this one included, never exceed its total: the
+    /// filter of Theorem 4 (docs/PRIVACY.md#composition) that the proof of Claim L
+    /// (docs/PRIVACY.md#ledger) rests on.
     pub fn reserve(&mut self, budget: &str, purpose: Purpose<'_>) -> Result<Session, Error> {
         if let Some(session) = self.session(budget, purpose.study_id, purpose.party)? {
             return Ok(session);

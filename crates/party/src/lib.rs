@@ -29,7 +29,8 @@
 //!
 //! // What the clinic has: a table, and a ledger with a budget for it.
 //! let folder = tempfile::tempdir()?;
-//! let [data, ledger, out] = ["patients.csv", "ledger", "release.parquet"].map(|name| folder.path().join(name));
+//! let file = |name: &str| folder.path().join(name);
+//! let (data, ledger, out) = (file("patients.csv"), file("ledger"), file("release.parquet"));
 //! let people: String = (0..50).map(|id| format!("{id},{}\n", 100 + id)).collect();
 //! std::fs::write(&data, format!("id,pressure\n{people}"))?;
 //! Ledger::open_or_create(&ledger)?.set_budget("patients", Epsilon::new(1.0)?, Delta::new(1e-5)?)?;

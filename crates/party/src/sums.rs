@@ -10,7 +10,8 @@ use zeroize::Zeroize;
 use crate::Error;
 use crate::ledger::{CHUNK, StageWriter};
 
-/// Whether the stage keeps a row for every subject: too many to hold, so they pass through in blocks.
+/// Whether the stage keeps a row for every subject: too many to hold, so they pass through in
+/// blocks.
 pub(crate) fn keeps_rows(stage: &Stage) -> bool {
     matches!(stage.statistic, Statistic::Mixed { mixing: Mixing::Identity, .. })
 }
@@ -50,8 +51,8 @@ impl Sums {
     /// Adds the stage's noise; the exact sums are gone afterwards.
     ///
     /// # Privacy
-    /// This is the mechanism of Theorem 3, docs/PRIVACY.md#what-a-release-costs. That the scales suffice for the sums is
-    /// Lemma S, Lemma L or Theorem M, as the stage says where it is made.
+    /// This is the mechanism of Theorem 3, docs/PRIVACY.md#what-a-release-costs. That the scales
+    /// suffice for the sums is Lemma S, Lemma L or Theorem M, as the stage says where it is made.
     pub(crate) fn noised<R: CryptoRng>(mut self, stage: &Stage, rng: &mut R) -> Vec<i64> {
         stage.add_noise(&mut self.0, rng);
         std::mem::take(&mut self.0)
@@ -69,8 +70,9 @@ impl Drop for Sums {
     }
 }
 
-/// Noise for a stage that keeps every row: rows go in, noised rows go to the ledger, a chunk at a time. Chunks do not
-/// depend on how the rows come, so neither does the noise. No `Debug`; wiped when dropped.
+/// Noise for a stage that keeps every row: rows go in, noised rows go to the ledger, a chunk at a
+/// time. Chunks do not depend on how the rows come, so neither does the noise. No `Debug`; wiped
+/// when dropped.
 pub(crate) struct RowNoise<'a, R> {
     chunk: Vec<i64>,
     sigma: Sigma,
@@ -103,8 +105,9 @@ impl<'a, R: CryptoRng> RowNoise<'a, R> {
     }
 
     /// # Privacy
-    /// Every row has noise of its own: the mechanism of Theorem 3 (docs/PRIVACY.md#what-a-release-costs), a chunk at a
-    /// time, with the scale of Theorem M (docs/PRIVACY.md#mixed-rows).
+    /// Every row has noise of its own: the mechanism of Theorem 3
+    /// (docs/PRIVACY.md#what-a-release-costs), a chunk at a time, with the scale of Theorem M
+    /// (docs/PRIVACY.md#mixed-rows).
     fn store(&mut self, store: &mut StageWriter<'_>) -> Result<(), Error> {
         add_noise(&mut self.chunk, self.sigma, self.limit, self.rng);
         store.push(&self.chunk)?;

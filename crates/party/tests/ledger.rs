@@ -288,8 +288,9 @@ fn a_ledger_of_version_1_is_taken_over_with_all_that_it_has() {
     assert!(matches!(Ledger::open(&path), Err(Error::LedgerDamaged { .. })));
 }
 
-/// What version 0.1 wrote, with checksums by hand: SHA-256 over the fields, each after its length in eight bytes, the
-/// lowest first. A ledger that somebody has must open whatever becomes of the code.
+/// What version 0.1 wrote, with checksums by hand: SHA-256 over the fields, each after its length
+/// in eight bytes, the lowest first. A ledger that somebody has must open whatever becomes of the
+/// code.
 #[test]
 fn a_ledger_that_version_1_wrote_is_read() {
     const LEDGER: &str = "

@@ -8,8 +8,8 @@ use pyo3::prelude::*;
 use crate::errors::Error;
 use crate::study::existing;
 
-/// Makes an Ed25519 key to sign releases with: the private key at `path`, readable by its owner only, and the public
-/// key beside it, with `.pub` behind. Returns the public key.
+/// Makes an Ed25519 key to sign releases with: the private key at `path`, readable by its owner
+/// only, and the public key beside it, with `.pub` behind. Returns the public key.
 #[pyfunction]
 #[pyo3(signature = (path, *, overwrite=false))]
 pub(crate) fn new_signing_key(path: PathBuf, overwrite: bool) -> Result<String, Error> {

@@ -47,8 +47,8 @@ impl Ledger {
         self.path()
     }
 
-    /// Sets a budget, once: everything that is ever charged to it stays within (ε, δ). Charge all releases from one table
-    /// to one budget.
+    /// Sets a budget, once: everything that is ever charged to it stays within (ε, δ). Charge all
+    /// releases from one table to one budget.
     fn init<'py>(
         &self,
         py: Python<'py>,

@@ -28,7 +28,8 @@ pub(crate) struct Published {
     signed_by: Option<String>,
     /// Whether its noise had been drawn before: then the table was not read, and this is the same release again.
     repeated: bool,
-    /// What is left of the budget after this release, as μ²: the sum of squares that charges add up to, not ε.
+    /// What is left of the budget after this release, as μ²: the sum of squares that charges add up
+    /// to, not ε.
     budget_left: f64,
     /// The budget in all, as μ².
     budget_total: f64,

@@ -36,8 +36,8 @@ impl Guarantee {
     /// Of the releases of `parties` parties together.
     ///
     /// # Privacy
-    /// √(Σμ²) is what Theorem 4 (docs/PRIVACY.md#composition) proves, Theorem 6 (docs/PRIVACY.md#latecomers) for studies
-    /// that extend others.
+    /// √(Σμ²) is what Theorem 4 (docs/PRIVACY.md#composition) proves, Theorem 6
+    /// (docs/PRIVACY.md#latecomers) for studies that extend others.
     pub fn joint(study: &Study, parties: usize) -> Self {
         if parties <= 1 {
             return Self::of_party(study);

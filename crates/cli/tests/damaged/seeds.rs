@@ -10,7 +10,6 @@ use arrow_ipc::writer::{FileWriter, IpcWriteOptions, StreamWriter};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{BrotliLevel, Compression, Encoding, GzipLevel, ZstdLevel};
 use parquet::file::properties::{WriterProperties, WriterPropertiesBuilder, WriterVersion};
-use potluck_fixtures::study_by;
 use potluck_release::Study;
 use potluck_release::events::{Change, Event};
 
@@ -25,7 +24,8 @@ pub const SECRETS: [&str; 3] = ["987654321", "SECRET", "SENTINEL"];
 const ROWS: usize = 40;
 
 fn study() -> String {
-    study_by("text", "test", ROWS as u64)
+    potluck_fixtures::study("test", ROWS as u64)
+        .settings("id = \"text\"")
         .party("north", &["income lo = 0; hi = 2000000000", "smoker levels = [\"no\", \"yes\"]"])
         .party("south", &["pressure lo = 80; hi = 200"])
         .to_string()

@@ -86,8 +86,9 @@ impl StagedRelease<'_> {
     /// randomness and stores it. A result that is refused costs nothing; one that was taken before is left alone.
     ///
     /// # Privacy
-    /// The sums are the integers of a release from a file (docs/PRIVACY.md#engines), so the noise is that of Theorem 3
-    /// (docs/PRIVACY.md#what-a-release-costs), at the same charge (Claim L, docs/PRIVACY.md#ledger).
+    /// The sums are the integers of a release from a file (docs/PRIVACY.md#engines), so the noise
+    /// is that of Theorem 3 (docs/PRIVACY.md#what-a-release-costs), at the same charge (Claim L,
+    /// docs/PRIVACY.md#ledger).
     pub fn feed(
         &self,
         ledger: &mut Ledger,

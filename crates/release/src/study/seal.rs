@@ -125,8 +125,8 @@ impl Seal {
     /// noise of the new parties from them.
     ///
     /// # Privacy
-    /// μ is what the study's (ε, δ) allows because the base's is, and both say the same (ε, δ), as Theorem 6 of
-    /// docs/PRIVACY.md#latecomers asks. See [`Self::under`].
+    /// μ is what the study's (ε, δ) allows because the base's is, and both say the same (ε, δ), as
+    /// Theorem 6 of docs/PRIVACY.md#latecomers asks. See [`Self::under`].
     pub(super) fn inherit(definition: &Definition, base: &Self) -> Result<Self, Error> {
         Self::under(definition, base.terms.clone())
     }
@@ -134,8 +134,9 @@ impl Seal {
     /// The noise of the study's own parties.
     ///
     /// # Privacy
-    /// Every noise scale is the smallest that satisfies its inequality for these shares and this k, whatever rule they
-    /// came from: what the proof of Theorem 6 (docs/PRIVACY.md#latecomers) needs of Theorem M and Lemmas S and L.
+    /// Every noise scale is the smallest that satisfies its inequality for these shares and this k,
+    /// whatever rule they came from: what the proof of Theorem 6 (docs/PRIVACY.md#latecomers) needs
+    /// of Theorem M and Lemmas S and L.
     fn under(definition: &Definition, terms: Terms) -> Result<Self, Error> {
         for party in definition.own_parties() {
             if u128::from(terms.k) * party.width() as u128 > MOST_SUMS {
