@@ -108,7 +108,7 @@ class Demo:
         self.rows = rows
         potluck("demo", "--out", folder, "--rows", rows)
         ledger = folder / "budget.sqlite"
-        potluck("ledger", "init", "--ledger", ledger, "--table", "all", "--epsilon", 50, "--delta", 1e-5)
+        potluck("ledger", "init", "--ledger", ledger, "--budget", "all", "--epsilon", 50, "--delta", 1e-5)
         for party in PARTIES:
             potluck("key", "new", "--out", self.key(party))
             potluck(

@@ -127,7 +127,7 @@ def fitted(program, table, folder):
     releases = []
     for party in table.parties:
         ledger, out = folder / f"{party}.ledger", folder / f"{party}.parquet"
-        run(program, "ledger", "init", "--ledger", ledger, "--table", "t", "--epsilon", EPSILON, "--delta", DELTA)
+        run(program, "ledger", "init", "--ledger", ledger, "--budget", "t", "--epsilon", EPSILON, "--delta", DELTA)
         data = ["--data", folder.parent / f"{party}.parquet", "--ledger", ledger, "--out", out]
         run(program, "release", study, "--party", party, *data, "--yes", "--accept-low-accuracy")
         releases.append(out)

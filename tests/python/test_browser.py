@@ -81,7 +81,7 @@ def publish_loose(hub, folder):
     table.write_text("\n".join(["id,weight,height,debt", *rows]) + "\n")
     potluck("key", "new", "--out", key)
     ledger = folder / "loose.ledger"
-    potluck("ledger", "init", "--ledger", ledger, "--table", "t", "--epsilon", 1, "--delta", 1e-6)
+    potluck("ledger", "init", "--ledger", ledger, "--budget", "t", "--epsilon", 1, "--delta", 1e-6)
     potluck(
         "release", study, "--party", "clinic", "--data", table, "--ledger", ledger, "--signing-key", key, "--yes",
         "--accept-low-accuracy", "--out", release,

@@ -137,7 +137,7 @@ def engines(tmp_path_factory):
 
 
 def budget(folder, name="ledger"):
-    potluck("ledger", "init", "--ledger", name, "--table", "t", "--epsilon", "2", "--delta", "1e-6", folder=folder)
+    potluck("ledger", "init", "--ledger", name, "--budget", "t", "--epsilon", "2", "--delta", "1e-6", folder=folder)
 
 
 def spent(folder, name="ledger"):

@@ -262,12 +262,22 @@ pub(crate) struct TableArguments {
     pub(crate) ignore_extra: bool,
 }
 
-/// Which ledger, and whose budget.
+/// Which ledger.
 #[derive(Args)]
 pub(crate) struct LedgerArguments {
     /// The ledger [default: potluck/ledger.sqlite in the user's data folder]
     #[arg(long, value_name = "FILE", env = "POTLUCK_LEDGER")]
     pub(crate) ledger: Option<PathBuf>,
+}
+
+/// Which budget of which ledger.
+#[derive(Args)]
+pub(crate) struct BudgetArguments {
+    #[command(flatten)]
+    pub(crate) ledger: LedgerArguments,
+    /// The budget that is charged [default: the only one in the ledger]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) budget: Option<String>,
 }
 
 #[derive(Args)]
@@ -299,10 +309,7 @@ pub(crate) struct Release {
     #[arg(long, conflicts_with = "state")]
     pub(crate) ignore_extra: bool,
     #[command(flatten)]
-    pub(crate) ledger: LedgerArguments,
-    /// The table whose budget is charged [default: the only one in the ledger]
-    #[arg(long, value_name = "NAME")]
-    pub(crate) budget: Option<String>,
+    pub(crate) charged: BudgetArguments,
     /// Where the release goes
     #[arg(long, value_name = "FILE")]
     pub(crate) out: PathBuf,
@@ -403,10 +410,7 @@ pub(crate) struct Sql {
     #[arg(long, value_name = "COL", requires = "table")]
     pub(crate) date: Vec<String>,
     #[command(flatten)]
-    pub(crate) ledger: LedgerArguments,
-    /// The table whose budget will be charged [default: the only one in the ledger]
-    #[arg(long, value_name = "NAME")]
-    pub(crate) budget: Option<String>,
+    pub(crate) charged: BudgetArguments,
 }
 
 #[derive(Args)]
@@ -554,22 +558,22 @@ pub(crate) struct Verify {
 
 #[derive(Subcommand)]
 pub(crate) enum LedgerCommand {
-    /// Set the budget of a table, once
+    /// Set a budget, once
     #[command(after_help = "\
 Example:
-  potluck ledger init --table patients --epsilon 2 --delta 1e-6
+  potluck ledger init --budget patients --epsilon 2 --delta 1e-6
 
-Everything ever released from the table stays within this (ε, δ). Name the table after what it holds, not after a file.")]
+Everything ever charged to the budget stays within this (ε, δ). Charge all releases from one table to one budget, and name the budget after what the table holds, not after a file.")]
     Init {
         #[command(flatten)]
         ledger: LedgerArguments,
-        /// The table that the budget belongs to
+        /// What the budget is called
         #[arg(long, value_name = "NAME")]
-        table: String,
-        /// ε of everything ever released from it
+        budget: String,
+        /// ε of everything ever charged to it
         #[arg(long, allow_negative_numbers = true)]
         epsilon: f64,
-        /// δ of everything ever released from it
+        /// δ of everything ever charged to it
         #[arg(long, allow_negative_numbers = true)]
         delta: f64,
     },

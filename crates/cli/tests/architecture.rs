@@ -82,6 +82,10 @@ fn arrows_point_towards_the_core() {
     assert_eq!(ours(&reached["xtask"]), [""; 0]);
     assert!(reached["xtask"].is_empty(), "xtask uses the standard library only");
     assert!(!reached.values().any(|crates| crates.contains("potluck-lab")), "the lab is never shipped");
+    assert!(
+        !reached.values().any(|crates| crates.contains("potluck-fixtures")),
+        "fixtures are for tests alone"
+    );
 }
 
 /// Noise that follows from a seed protects nobody: what publishes, or serves what was published, cannot draw it.

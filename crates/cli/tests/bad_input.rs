@@ -118,7 +118,7 @@ fn missing_values_are_refused_only_where_the_study_says_so() {
     let strict = Workplace::empty();
     strict.write("study.toml", STUDY.replace("unit = \"years\"", "missing = \"error\""));
     strict.run(&["study", "seal", "study.toml"]).ok();
-    strict.run(&["ledger", "init", "--table", "people", "--epsilon", "1", "--delta", "1e-5"]).ok();
+    strict.run(&["ledger", "init", "--budget", "people", "--epsilon", "1", "--delta", "1e-5"]).ok();
     strict.write("north.csv", with_row(6, "5,,no"));
     strict.release_north(&[]).refused(3, &["column \"age\"", "row 6", "missing"]);
     strict.assert_untouched();
@@ -149,7 +149,7 @@ fn typed_columns_of_the_wrong_type() {
 fn refused_study(from: &str, to: &str, words: &[&str]) {
     let place = Workplace::empty();
     let text = STUDY.replacen(from, to, 1);
-    assert_ne!(text, STUDY, "the study was not changed");
+    assert_ne!(text, *STUDY, "the study was not changed");
     place.write("study.toml", &text);
     for command in ["check", "seal"] {
         place.run(&["study", command, "study.toml"]).refused(3, words);
@@ -172,12 +172,16 @@ fn studies_that_cannot_be() {
     refused_study("rows = 40", "rows = 40\nk = 2", &["study.k", "at least"]);
     refused_study("rows = 40", "rows = 40\nk = 41", &["study.k", "exceed"]);
     refused_study("rows = 40", "rows = 1000000000000000", &["overflow"]);
-    refused_study("rows = 40", "rows = 40\ncolour = 3", &["colour", "unknown field"]);
+    refused_study(
+        "rows = 40",
+        "rows = 40\ncolour = 3",
+        &["line 5: study.colour", "the keys here are name, rows"],
+    );
     refused_study("format = 1", "format = 2", &["format"]);
     refused_study("[\"no\", \"yes\"]", "[\"no\"]", &["\"smoker\"", "two levels"]);
     refused_study("[\"no\", \"yes\"]", "[\"no\", \"no\"]", &["\"smoker\"", "twice"]);
     refused_study("name = \"pressure\"", "name = \"age\"", &["unique"]);
-    refused_study("name = \"south\"", "name = \"north\"", &["named twice"]);
+    refused_study("name = \"south\"", "name = \"north\"", &["party \"north\": name: stands twice"]);
     refused_study("id = \"integer\"", "id = \"integer\"\nmethod = \"dgm\"", &["id = \"row\""]);
     refused_study("id = \"integer\"", "id = \"integer\"\nmixing = \"identity\"", &["mixing"]);
     refused_study("name = \"north\"", "name = \"north\"\nclip_norm = 9.0", &["clip_norm"]);
@@ -186,10 +190,30 @@ fn studies_that_cannot_be() {
 }
 
 #[test]
+fn all_that_is_wrong_with_a_study_is_said_at_once_whatever_it_was_read_for() {
+    let place = Workplace::empty();
+    let text = STUDY
+        .replace("rows = 40", "rows = \"forty\"")
+        .replace("epsilon = 1.0", "epsilon = -1")
+        .replace("hi = 100", "high = 100");
+    place.write("study.toml", &text);
+    let list = [
+        "3 things in the study are wrong:\n",
+        "\n  line 4: study.rows: is text; write a whole number",
+        "\n  line 7: privacy.epsilon: epsilon must be above 0",
+        "\n  line 14: party \"north\", column \"age\": high: is not a key that belongs here; did you mean hi?\n",
+    ];
+    for command in ["study check", "study seal", "plan", "simulate", "inspect"] {
+        place.line(&format!("{command} study.toml")).refused(3, &list);
+    }
+    place.release_north(&[]).refused(3, &list);
+}
+
+#[test]
 fn studies_that_are_not_sealed_or_were_edited() {
     let place = Workplace::new();
     let sealed = place.read("study.toml");
-    place.write("study.toml", STUDY);
+    place.write("study.toml", STUDY.as_str());
     place.release_north(&[]).refused(3, &["not sealed", "potluck study seal"]);
     let edits = [
         ("epsilon = 1.0", "epsilon = 2.0"),
@@ -276,7 +300,7 @@ fn a_full_disk_loses_nothing() {
     place.write("study.toml", STUDY.replace("rows = 40", "rows = 40\nk = 40"));
     place.run(&["study", "seal", "study.toml"]).ok();
     place.write("north.csv", north_csv());
-    place.run(&["ledger", "init", "--table", "people", "--epsilon", "1", "--delta", "1e-5"]).ok();
+    place.run(&["ledger", "init", "--budget", "people", "--epsilon", "1", "--delta", "1e-5"]).ok();
     fs::create_dir(place.path("full")).unwrap();
     let script = "trap '' XFSZ; ulimit -f 0; exec \"$0\" \"$@\"";
     let mut limited = std::process::Command::new("sh");
@@ -308,7 +332,7 @@ fn a_full_disk_loses_nothing() {
 fn ledgers_that_are_missing_damaged_in_use_or_exhausted() {
     let place = Workplace::new();
     place
-        .run(&["ledger", "init", "--table", "people", "--epsilon", "9", "--delta", "1e-5"])
+        .run(&["ledger", "init", "--budget", "people", "--epsilon", "9", "--delta", "1e-5"])
         .refused(4, &["already"]);
     place.release_north(&["--budget", "animals"]).refused(4, &["\"animals\"", "ledger init"]);
     place.release_north(&["--ledger", "elsewhere.sqlite"]).refused(4, &["no ledger", "ledger init"]);
@@ -329,7 +353,7 @@ fn ledgers_that_are_missing_damaged_in_use_or_exhausted() {
     place.release_north(&[]).ok();
     let spent = place.spent();
     let again = Workplace::empty();
-    again.write("study.toml", STUDY);
+    again.write("study.toml", STUDY.as_str());
     again.run(&["study", "seal", "study.toml"]).ok();
     let other = again.path("study.toml");
     place
@@ -422,7 +446,18 @@ fn regressions_that_cannot_be() {
         .line("release study.toml --party south --data south.csv --out s.parquet --yes --ledger s.sqlite")
         .refused(4, &["no ledger"]);
     place
-        .run(&["ledger", "init", "--ledger", "s.sqlite", "--table", "t", "--epsilon", "1", "--delta", "1e-5"])
+        .run(&[
+            "ledger",
+            "init",
+            "--ledger",
+            "s.sqlite",
+            "--budget",
+            "t",
+            "--epsilon",
+            "1",
+            "--delta",
+            "1e-5",
+        ])
         .ok();
     place.write("south.csv", south_csv());
     place

@@ -11,8 +11,9 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use potluck_party::ledger::State;
-use potluck_party::release::{ExtraColumns, release};
-use potluck_party::{Job, Ledger, Observer, Step, Table};
+use potluck_party::reading::ExtraColumns;
+use potluck_party::release::{Terms, release};
+use potluck_party::{Access, Job, Ledger, Observer, Resources, Step, Table};
 use potluck_release::files::Existing;
 use potluck_release::{Release, Study};
 use support::{STUDY, Workplace};
@@ -41,19 +42,20 @@ fn child_that_aborts() {
     let study = Study::load(Path::new("study.toml")).unwrap();
     let table = Table::open(Path::new("north.csv"), &env::temp_dir()).unwrap();
     let mut ledger = Ledger::open(Path::new("ledger.sqlite")).unwrap();
-    let job = Job {
+    let terms = Terms {
         study: &study,
         party: "north",
-        table: &table,
-        id_column: "id",
-        extra_columns: ExtraColumns::Ignore,
         budget: "people",
         out: Path::new("north.release.parquet"),
         existing: Existing::Keep,
         signing_key: None,
-        threads: NonZero::<usize>::MIN,
-        tmp: env::temp_dir(),
     };
+    let access = Access {
+        id_column: "id".to_owned(),
+        extra_columns: ExtraColumns::Ignore,
+        resources: Resources::new(Some(NonZero::<usize>::MIN), None),
+    };
+    let job = Job { terms, table: &table, access };
     let _ = release(&job, &mut ledger, &AbortAt(step));
     panic!("the step was not reached");
 }
@@ -106,7 +108,7 @@ fn published(place: &Workplace) -> Vec<Vec<i64>> {
 
 #[test]
 fn every_step_can_be_the_last() {
-    every_step_of(STUDY, STAGES);
+    every_step_of(&STUDY, STAGES);
 }
 
 #[test]

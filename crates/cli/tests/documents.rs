@@ -2,6 +2,7 @@
 #![cfg(unix)]
 #![allow(clippy::unwrap_used)]
 
+use std::collections::BTreeMap;
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -78,20 +79,90 @@ fn the_readme_works() {
     }
 }
 
-#[test]
-fn documents_name_files_and_tests_that_exist() {
-    let mut sources = String::new();
-    let mut folders = vec![root().join("crates"), root().join("tests")];
+/// All files in these folders with these extensions, by path, with their text.
+fn texts(folders: &[&str], kinds: &[&str]) -> BTreeMap<PathBuf, String> {
+    let mut folders: Vec<PathBuf> = folders.iter().map(|folder| root().join(folder)).collect();
+    let mut texts = BTreeMap::new();
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
             let path = entry.path();
             if path.is_dir() {
                 folders.push(path);
-            } else if path.extension().is_some_and(|kind| kind == "rs" || kind == "py") {
-                sources.push_str(&fs::read_to_string(path).unwrap());
+            } else if path.extension().is_some_and(|kind| kinds.iter().any(|known| kind == *known)) {
+                let text = fs::read_to_string(&path).unwrap();
+                texts.insert(path, text);
             }
         }
     }
+    texts
+}
+
+/// The anchor that a heading has on a web page.
+fn anchor(heading: &str) -> String {
+    let kept = |c: &char| c.is_alphabetic() || c.is_ascii_digit() || " -_".contains(*c);
+    heading.trim().to_lowercase().chars().filter(kept).collect::<String>().replace(' ', "-")
+}
+
+/// What is cited after each `before` in a text.
+fn cited<'a>(text: &'a str, before: &str) -> Vec<&'a str> {
+    let ends = |c: char| !c.is_alphanumeric() && c != '-' && c != '_';
+    let names = text.split(before).skip(1).filter_map(|after| after.split(ends).next());
+    names.filter(|name| !name.is_empty()).collect()
+}
+
+#[test]
+fn sections_that_are_cited_exist() {
+    let mut texts = texts(&["crates", "docs", "tests", "vectors", "xtask"], &["rs", "py", "md"]);
+    for document in ["README.md", "CONTRIBUTING.md", "CHANGELOG.md"] {
+        texts.insert(root().join(document), fs::read_to_string(root().join(document)).unwrap());
+    }
+    let mut checked = 0;
+    // Sections of RESULTS.md come and go with what was measured.
+    let lasts = |path: &Path| path.extension().unwrap() == "md" && !path.ends_with("RESULTS.md");
+    for (document, text) in texts.iter().filter(|(path, _)| lasts(path)) {
+        let anchors: Vec<String> = text
+            .lines()
+            .filter(|line| line.starts_with('#'))
+            .map(|line| anchor(line.trim_matches('#')))
+            .collect();
+        let name = document.file_name().unwrap().to_str().unwrap();
+        for (path, text) in &texts {
+            let own = if path == document { cited(text, "](#") } else { Vec::new() };
+            for section in cited(text, &format!("{name}#")).into_iter().chain(own) {
+                let known = anchors.iter().any(|anchor| anchor == section);
+                assert!(known, "{} cites {name}#{section}, which does not exist", path.display());
+                checked += 1;
+            }
+        }
+    }
+    assert!(checked > 100, "only {checked} citations were found");
+}
+
+#[test]
+fn what_guards_privacy_names_its_proof() {
+    let proofs = fs::read_to_string(root().join("docs/PRIVACY.md")).unwrap();
+    let is_proved = |name: &str| [".", " ", "*"].iter().any(|end| proofs.contains(&format!("**{name}{end}")));
+    let mut checked = 0;
+    for (path, text) in texts(&["crates/core/src"], &["rs"]) {
+        for section in text.split("/// # Privacy\n").skip(1) {
+            let lines = section.lines().map_while(|line| line.trim_start().strip_prefix("///"));
+            let section =
+                lines.collect::<Vec<_>>().join(" ").split_whitespace().collect::<Vec<_>>().join(" ");
+            let named = ["Lemma", "Theorem"].iter().any(|kind| {
+                let names = cited(&section, &format!("{kind} "));
+                names.into_iter().any(|name| is_proved(&format!("{kind} {name}")))
+            });
+            let cites = section.contains("docs/PRIVACY.md#");
+            assert!(named && cites, "{}: {section:?} does not say where its proof is", path.display());
+            checked += 1;
+        }
+    }
+    assert!(checked > 30, "only {checked} sections were found");
+}
+
+#[test]
+fn documents_name_files_and_tests_that_exist() {
+    let sources: String = texts(&["crates", "tests"], &["rs", "py"]).into_values().collect();
     let mut checked = 0;
     for document in [
         "README.md",
@@ -99,6 +170,7 @@ fn documents_name_files_and_tests_that_exist() {
         "docs/PRIVACY.md",
         "docs/LEARNERS.md",
         "docs/ARCHITECTURE.md",
+        "docs/DECISIONS.md",
         "docs/FORMAT.md",
         "docs/TUTORIAL.md",
         "docs/HUB.md",

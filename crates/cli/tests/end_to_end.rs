@@ -6,6 +6,7 @@ mod support;
 use std::env;
 use std::path::{Path, PathBuf};
 
+use potluck_fixtures::{csv, study};
 use serde_json::Value;
 use support::Workplace;
 
@@ -80,7 +81,7 @@ fn the_same_by_hand_gives_the_same_kind_of_result() {
         let data = format!("demo/private/{party}.csv");
         let key = format!("{party}.key");
         place.run(&["key", "new", "--out", &key]).ok();
-        place.line(&format!("ledger init --ledger {ledger} --table patients --epsilon 1 --delta 1e-6")).ok();
+        place.line(&format!("ledger init --ledger {ledger} --budget patients --epsilon 1 --delta 1e-6")).ok();
         let released = place
             .line(&format!("release study.toml --party {party} --data {data} --ledger {ledger} --out {out} --signing-key {key} --yes --json"))
             .json();
@@ -268,7 +269,7 @@ fn methods_mixings_and_learners_work_end_to_end() {
             let ledger = format!("{party}.sqlite");
             let data = format!("demo/private/{party}.csv");
             let out = format!("{party}.parquet");
-            place.line(&format!("ledger init --ledger {ledger} --table t --epsilon 1 --delta 1e-6")).ok();
+            place.line(&format!("ledger init --ledger {ledger} --budget t --epsilon 1 --delta 1e-6")).ok();
             // With `id = "row"` the ids are just another column.
             place
                 .line(&format!("release study.toml --party {party} --data {data} --ledger {ledger} --out {out} --ignore-extra --yes --accept-low-accuracy"))
@@ -323,7 +324,7 @@ fn release_public_table(source: &Path, study: &str, parties: &[(&str, &[&str])],
         let data = format!("{party}.csv");
         split(source, columns, &place.path(&data));
         let (ledger, out) = (format!("{party}.sqlite"), format!("{party}.parquet"));
-        place.line(&format!("ledger init --ledger {ledger} --table t --epsilon 5 --delta 1e-5")).ok();
+        place.line(&format!("ledger init --ledger {ledger} --budget t --epsilon 5 --delta 1e-5")).ok();
         place
             .line(&format!(
                 "release study.toml --party {party} --data {data} --ledger {ledger} --out {out} --yes --accept-low-accuracy"
@@ -336,36 +337,24 @@ fn release_public_table(source: &Path, study: &str, parties: &[(&str, &[&str])],
     place.line(&format!("fit public.parquet --label {label} --report report.html --json")).json()
 }
 
-fn party(name: &str, columns: &str) -> String {
-    let columns: String = columns
-        .lines()
-        .filter(|line| !line.trim().is_empty())
-        .map(|line| {
-            let (name, domain) = line.trim().split_once(' ').unwrap();
-            format!("[[party.column]]\nname = \"{name}\"\n{}\n", domain.replace("; ", "\n"))
-        })
-        .collect();
-    format!("[[party]]\nname = \"{name}\"\n{columns}")
-}
-
 #[test]
 fn insurance_between_three_parties() {
     let Some(folder) = public_tables("insurance_between_three_parties") else { return };
-    let study = format!(
-        "format = 1\n[study]\nname = \"insurance\"\nrows = 1338\nid = \"integer\"\n[privacy]\nepsilon = 5.0\ndelta = 1e-5\n{}{}{}",
-        party(
-            "registry",
-            "age lo = 18; hi = 64\nsex levels = [\"female\", \"male\"]\nregion levels = [\"northeast\", \"northwest\", \"southeast\", \"southwest\"]"
-        ),
-        party("clinic", "bmi lo = 15; hi = 55\nsmoker levels = [\"no\", \"yes\"]\nchildren lo = 0; hi = 5"),
-        party("insurer", "charges lo = 0; hi = 65000"),
-    );
+    let regions = "region levels = [\"northeast\", \"northwest\", \"southeast\", \"southwest\"]";
+    let study = study("insurance", 1338)
+        .privacy(5.0, 1e-5)
+        .party("registry", &["age lo = 18; hi = 64", "sex levels = [\"female\", \"male\"]", regions])
+        .party(
+            "clinic",
+            &["bmi lo = 15; hi = 55", "smoker levels = [\"no\", \"yes\"]", "children lo = 0; hi = 5"],
+        )
+        .party("insurer", &["charges lo = 0; hi = 65000"]);
     let parties: [(&str, &[&str]); 3] = [
         ("registry", &["age", "sex", "region"]),
         ("clinic", &["bmi", "smoker", "children"]),
         ("insurer", &["charges"]),
     ];
-    let model = release_public_table(&folder.join("insurance.csv"), &study, &parties, "charges");
+    let model = release_public_table(&folder.join("insurance.csv"), &study.to_string(), &parties, "charges");
     // The regions are compared with the first of them.
     assert_eq!(model["coefficients"].as_array().unwrap().len(), 8);
     assert_eq!(model["diagnostics"]["rows"], 1338);
@@ -374,24 +363,22 @@ fn insurance_between_three_parties() {
 #[test]
 fn randhie_between_insurer_clinic_and_register() {
     let Some(folder) = public_tables("randhie_between_insurer_clinic_and_register") else { return };
-    let study = format!(
-        "format = 1\n[study]\nname = \"randhie\"\nrows = 20190\nid = \"integer\"\n[privacy]\nepsilon = 5.0\ndelta = 1e-5\n{}{}{}",
-        party(
+    let clinic =
+        ["physlm lo = 0; hi = 1", "disea lo = 0; hi = 60", "hlthg lo = 0; hi = 1", "hlthf lo = 0; hi = 1"];
+    let study = study("randhie", 20190)
+        .privacy(5.0, 1e-5)
+        .party(
             "insurer",
-            "lncoins lo = 0; hi = 5\nidp lo = 0; hi = 1\nlpi lo = 0; hi = 8\nfmde lo = 0; hi = 9"
-        ),
-        party(
-            "clinic",
-            "physlm lo = 0; hi = 1\ndisea lo = 0; hi = 60\nhlthg lo = 0; hi = 1\nhlthf lo = 0; hi = 1\nhlthp lo = 0; hi = 1"
-        ),
-        party("register", "mdvis lo = 0; hi = 80"),
-    );
+            &["lncoins lo = 0; hi = 5", "idp lo = 0; hi = 1", "lpi lo = 0; hi = 8", "fmde lo = 0; hi = 9"],
+        )
+        .party("clinic", &[clinic.as_slice(), &["hlthp lo = 0; hi = 1"]].concat())
+        .party("register", &["mdvis lo = 0; hi = 80"]);
     let parties: [(&str, &[&str]); 3] = [
         ("insurer", &["lncoins", "idp", "lpi", "fmde"]),
         ("clinic", &["physlm", "disea", "hlthg", "hlthf", "hlthp"]),
         ("register", &["mdvis"]),
     ];
-    let model = release_public_table(&folder.join("randhie.csv"), &study, &parties, "mdvis");
+    let model = release_public_table(&folder.join("randhie.csv"), &study.to_string(), &parties, "mdvis");
     assert_eq!(model["coefficients"].as_array().unwrap().len(), 9);
 }
 
@@ -443,10 +430,11 @@ fn every_stage_can_be_audited() {
 #[test]
 fn a_simulation_with_many_levels_compares_like_with_like() {
     let place = Workplace::empty();
-    place.write(
-        "study.toml",
-        "format = 1\n[study]\nname = \"levels\"\nrows = 100000\nid = \"integer\"\n[privacy]\nepsilon = 5.0\ndelta = 1e-6\n[[party]]\nname = \"a\"\n[[party.column]]\nname = \"colour\"\nlevels = [\"red\", \"green\", \"blue\"]\n[[party]]\nname = \"b\"\n[[party.column]]\nname = \"y\"\nlo = -1\nhi = 1\n",
-    );
+    let study = study("levels", 100_000)
+        .privacy(5.0, 1e-6)
+        .party("a", &["colour levels = [\"red\", \"green\", \"blue\"]"])
+        .party("b", &["y lo = -1; hi = 1"]);
+    place.write("study.toml", study.to_string());
     let preview = place.line("simulate study.toml --label y --releases 6 --json").json();
     let coefficients = preview["coefficients"].as_array().unwrap();
     assert_eq!(coefficients.len(), 2);
@@ -457,15 +445,14 @@ fn a_simulation_with_many_levels_compares_like_with_like() {
 #[test]
 fn levels_are_compared_with_one_that_is_left_out() {
     let place = Workplace::empty();
-    place.write(
-        "study.toml",
-        "format = 1\n[study]\nname = \"levels\"\nrows = 60\nid = \"integer\"\n[privacy]\nepsilon = 5.0\ndelta = 1e-6\n[[party]]\nname = \"a\"\n[[party.column]]\nname = \"colour\"\nlevels = [\"red\", \"green\", \"blue\"]\n[[party.column]]\nname = \"y\"\nlo = -1\nhi = 1\n",
-    );
+    let study = study("levels", 60)
+        .privacy(5.0, 1e-6)
+        .party("a", &["colour levels = [\"red\", \"green\", \"blue\"]", "y lo = -1; hi = 1"]);
+    place.write("study.toml", study.to_string());
     place.run(&["study", "seal", "study.toml"]).ok();
-    let rows: String =
-        (0..60).map(|id| format!("{id},{},0.{id}\n", ["red", "green", "blue"][id % 3])).collect();
-    place.write("a.csv", format!("id,colour,y\n{rows}"));
-    place.run(&["ledger", "init", "--table", "t", "--epsilon", "5", "--delta", "1e-6"]).ok();
+    let line = |id: usize| format!("{id},{},0.{id}", ["red", "green", "blue"][id % 3]);
+    place.write("a.csv", csv("id,colour,y", 60, line));
+    place.run(&["ledger", "init", "--budget", "t", "--epsilon", "5", "--delta", "1e-6"]).ok();
     place.line("release study.toml --party a --data a.csv --out a.parquet --yes --accept-low-accuracy").ok();
     place.line("join study.toml a.parquet --out public.parquet").ok();
     let names = |line: &str| {

@@ -9,24 +9,23 @@ use support::Workplace;
 
 const ROWS: usize = 50_000;
 
-fn study(name: &str, extends: Option<&str>, parties: &[(&str, &str)]) -> String {
-    let extends = extends.map_or(String::new(), |id| format!("extends = \"{id}\"\n"));
-    let mut text = format!(
-        "format = 1\n[study]\nname = \"{name}\"\nrows = {ROWS}\nid = \"integer\"\n{extends}[privacy]\nepsilon = 2.0\ndelta = 1e-6\n"
-    );
-    for (party, columns) in parties {
-        text.push_str(&format!("[[party]]\nname = \"{party}\"\n"));
-        for column in columns.lines() {
-            let (name, rest) = column.split_once(' ').unwrap();
-            text.push_str(&format!("[[party.column]]\nname = \"{name}\"\n{}\n", rest.replace("; ", "\n")));
-        }
-    }
-    text
+/// A study of two of the demo's parties.
+fn first() -> String {
+    potluck_fixtures::study("first", ROWS as u64)
+        .privacy(2.0, 1e-6)
+        .party("north", &["age lo = 20; hi = 90", "bmi lo = 15; hi = 45"])
+        .party("registry", &["smoker levels = [\"no\", \"yes\"]", "pressure lo = 90; hi = 190"])
+        .to_string()
 }
 
-const NORTH: (&str, &str) = ("north", "age lo = 20; hi = 90\nbmi lo = 15; hi = 45");
-const REGISTRY: (&str, &str) = ("registry", "smoker levels = [\"no\", \"yes\"]\npressure lo = 90; hi = 190");
-const SOUTH: (&str, &str) = ("south", "salt lo = 2; hi = 16\nexercise lo = 0; hi = 12");
+/// The study of the third, which extends the one with this id.
+fn second(base: &str) -> String {
+    potluck_fixtures::study("second", ROWS as u64)
+        .settings(&format!("extends = \"{base}\""))
+        .privacy(2.0, 1e-6)
+        .party("south", &["salt lo = 2; hi = 16", "exercise lo = 0; hi = 12"])
+        .to_string()
+}
 
 /// Made-up patients, a base study of two parties with both releases, and an unsealed study of a third that extends it.
 struct Latecomer {
@@ -40,10 +39,10 @@ impl Latecomer {
     fn new() -> Self {
         let place = Workplace::empty();
         let demo = place.line(&format!("demo --out demo --rows {ROWS} --json")).json();
-        place.write("base.toml", study("first", None, &[NORTH, REGISTRY]));
+        place.write("base.toml", first());
         let sealed = place.line("study seal base.toml --out base.sealed.toml --json").json();
         let base = sealed["id"].as_str().unwrap().to_owned();
-        place.write("later.toml", study("second", Some(&base), &[SOUTH]));
+        place.write("later.toml", second(&base));
         let latecomer = Self { place, demo, base };
         for party in ["north", "registry"] {
             latecomer.release("base.sealed.toml", party).ok();
@@ -55,7 +54,7 @@ impl Latecomer {
         let ledger = format!("{party}.sqlite");
         if !self.place.path(&ledger).exists() {
             self.place
-                .line(&format!("ledger init --ledger {ledger} --table t --epsilon 2 --delta 1e-6"))
+                .line(&format!("ledger init --ledger {ledger} --budget t --epsilon 2 --delta 1e-6"))
                 .ok();
             self.place.line(&format!("key new --out {party}.key")).ok();
         }
@@ -155,13 +154,13 @@ fn a_latecomer_joins_a_study_that_is_published() {
 #[test]
 fn extensions_that_do_not_fit_or_were_edited_are_refused() {
     let place = Workplace::empty();
-    place.write("base.toml", study("first", None, &[NORTH, REGISTRY]));
+    place.write("base.toml", first());
     let seal = |line: &str| {
         place.line(&format!("study seal {line} --json")).json()["id"].as_str().unwrap().to_owned()
     };
     let base = seal("base.toml --out base.sealed.toml");
     let twin = seal("base.toml --out twin.sealed.toml");
-    let later = study("second", Some(&base), &[SOUTH]);
+    let later = second(&base);
     for (from, to, words) in [
         ("rows = 50000", "rows = 50001", ["study.rows", "set rows = 50000"]),
         ("epsilon = 2.0", "epsilon = 3.0", ["privacy.epsilon", "set epsilon = 2.0"]),

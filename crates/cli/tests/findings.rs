@@ -8,38 +8,13 @@ use std::fmt::Write as _;
 use serde_json::{Value, json};
 use support::Workplace;
 
-const STUDY: &str = r#"
-format = 1
-[study]
-name = "incomes"
-rows = 20000
-id = "integer"
-[privacy]
-epsilon = 2.0
-delta = 1e-6
-[[party]]
-name = "bank"
-[[party.column]]
-name = "income"
-lo = 0
-hi = 1000
-unit = "thousand"
-[[party.column]]
-name = "loans"
-lo = -1e6
-hi = 1e6
-[[party]]
-name = "clinic"
-[[party.column]]
-name = "age"
-lo = 20
-hi = 90
-unit = "years"
-[[party.column]]
-name = "score"
-lo = 0
-hi = 100
-"#;
+fn study() -> String {
+    potluck_fixtures::study("incomes", 20_000)
+        .privacy(2.0, 1e-6)
+        .party("bank", &["income lo = 0; hi = 1000; unit = \"thousand\"", "loans lo = -1e6; hi = 1e6"])
+        .party("clinic", &["age lo = 20; hi = 90; unit = \"years\"", "score lo = 0; hi = 100"])
+        .to_string()
+}
 
 /// A number in 0..1 for a person and a column, the same every time.
 fn uniform(person: u64, column: u64) -> f64 {
@@ -53,7 +28,7 @@ fn uniform(person: u64, column: u64) -> f64 {
 /// allow.
 fn incomes() -> Workplace {
     let place = Workplace::empty();
-    place.write("study.toml", STUDY);
+    place.write("study.toml", study());
     place.run(&["study", "seal", "study.toml"]).ok();
     let (mut bank, mut clinic) = ("id,income,loans\n".to_owned(), "id,age,score\n".to_owned());
     for person in 0..20_000 {
@@ -65,7 +40,7 @@ fn incomes() -> Workplace {
     }
     for (party, table) in [("bank", bank), ("clinic", clinic)] {
         place.write(&format!("{party}.csv"), table);
-        place.line(&format!("ledger init --ledger {party}.ledger --table t --epsilon 2 --delta 1e-6")).ok();
+        place.line(&format!("ledger init --ledger {party}.ledger --budget t --epsilon 2 --delta 1e-6")).ok();
         let files = format!("--data {party}.csv --ledger {party}.ledger --out {party}.parquet");
         place.line(&format!("release study.toml --party {party} {files} --yes --accept-low-accuracy")).ok();
     }

@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
+use potluck_fixtures::{csv, study};
 use potluck_party::Ledger;
 use potluck_party::ledger::State;
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
@@ -22,35 +23,14 @@ use support::{Outcome, Workplace};
 const ROWS: usize = 40_000;
 
 /// Releases of some hundred kilobytes: large enough to stop in the middle of one.
-const STUDY: &str = r#"format = 1
-[study]
-name = "over the network"
-rows = 40000
-id = "integer"
-method = "rmgm"
-k = 30000
-[privacy]
-epsilon = 1.0
-delta = 1e-5
-[[party]]
-name = "north"
-[[party.column]]
-name = "age"
-lo = 18
-hi = 100
-[[party]]
-name = "south"
-[[party.column]]
-name = "pressure"
-lo = 80
-hi = 200
-[[party]]
-name = "registry"
-[[party.column]]
-name = "income"
-lo = 0
-hi = 100
-"#;
+fn three_parties() -> String {
+    study("over the network", ROWS as u64)
+        .settings("method = \"rmgm\"\nk = 30000")
+        .party("north", &["age lo = 18; hi = 100"])
+        .party("south", &["pressure lo = 80; hi = 200"])
+        .party("registry", &["income lo = 0; hi = 100"])
+        .to_string()
+}
 
 const PARTIES: [(&str, &str); 3] = [("north", "age"), ("south", "pressure"), ("registry", "income")];
 
@@ -196,7 +176,7 @@ fn ledger_stamp(place: &Workplace, party: &str) -> Option<SystemTime> {
 
 fn new_ledger(place: &Workplace, party: &str) {
     let ledger = format!("{party}.ledger");
-    let budget = ["--table", "people", "--epsilon", "1", "--delta", "1e-5", "--ledger", &ledger];
+    let budget = ["--budget", "people", "--epsilon", "1", "--delta", "1e-5", "--ledger", &ledger];
     run(place, &[&["ledger", "init"], budget.as_slice()].concat()).ok();
 }
 
@@ -231,11 +211,11 @@ fn kill_in_mid_release(place: &Workplace, line: &Line, url: &str, party: &str, c
 fn whoever_is_killed_nothing_is_lost_or_charged_twice() {
     let place = Workplace::empty();
     write_certificates(&place);
-    place.write("study.toml", STUDY);
+    place.write("study.toml", three_parties());
     run(&place, &["study", "seal", "study.toml"]).ok();
     for (party, column) in PARTIES {
-        let rows: String = (0..ROWS).map(|at| format!("{at},{}\n", 80 + at % 20)).collect();
-        place.write(&format!("{party}.csv"), format!("id,{column}\n{rows}"));
+        let table = csv(&format!("id,{column}"), ROWS, |at| format!("{at},{}", 80 + at % 20));
+        place.write(&format!("{party}.csv"), table);
         run(&place, &["key", "new", "--out", &format!("{party}.key")]).ok();
         new_ledger(&place, party);
     }

@@ -13,8 +13,7 @@
 
 mod support;
 
-use std::fmt::Write as _;
-
+use potluck_fixtures::{StudyText, csv};
 use potluck_release::{Release, Study};
 use support::Workplace;
 
@@ -47,32 +46,28 @@ fn related(a: &Stream, b: &Stream) -> bool {
 }
 
 fn study(method: &str, id: &str) -> String {
-    let mut text = format!(
-        "format = 1\n[study]\nname = \"noise\"\nrows = {ROWS}\nid = \"{id}\"\nmethod = \"{method}\"\n[privacy]\nepsilon = 1.0\ndelta = 1e-5\n"
-    );
-    for party in ["north", "south"] {
-        let _ = writeln!(text, "[[party]]\nname = \"{party}\"");
-        for column in 0..COLUMNS {
-            let _ = writeln!(text, "[[party.column]]\nname = \"{party}{column}\"\nlo = 0\nhi = 100");
-        }
-    }
-    text
+    let text = potluck_fixtures::study("noise", ROWS as u64)
+        .settings(&format!("id = \"{id}\"\nmethod = \"{method}\""));
+    let with_party = |text: StudyText, party: &str| {
+        let columns: Vec<String> =
+            (0..COLUMNS).map(|column| format!("{party}{column} lo = 0; hi = 100")).collect();
+        text.party(party, &columns.iter().map(String::as_str).collect::<Vec<_>>())
+    };
+    ["north", "south"].into_iter().fold(text, with_party).to_string()
 }
 
 fn table(party: &str) -> String {
     let names: Vec<String> = (0..COLUMNS).map(|column| format!("{party}{column}")).collect();
-    let mut text = format!("id,{}\n", names.join(","));
-    for row in 0..ROWS {
+    csv(&format!("id,{}", names.join(",")), ROWS, |row| {
         let values: Vec<String> = (0..COLUMNS).map(|c| (row * (c + 7) % 101).to_string()).collect();
-        let _ = writeln!(text, "{row},{}", values.join(","));
-    }
-    text
+        format!("{row},{}", values.join(","))
+    })
 }
 
 /// Releases the table of a party into a ledger of its own, in a process of its own.
 fn release(place: &Workplace, party: &str, name: &str) -> Release {
     let (ledger, out) = (format!("{name}.sqlite"), format!("{name}.parquet"));
-    place.line(&format!("ledger init --ledger {ledger} --table people --epsilon 1 --delta 1e-5")).ok();
+    place.line(&format!("ledger init --ledger {ledger} --budget people --epsilon 1 --delta 1e-5")).ok();
     place
         .line(&format!(
             "release study.toml --party {party} --data {party}.csv --ignore-extra --ledger {ledger} --out {out} --yes --accept-low-accuracy"

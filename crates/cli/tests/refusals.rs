@@ -77,7 +77,7 @@ fn refusals_are_counted_for_the_steward() {
 #[test]
 fn one_release_is_not_drawn_under_two_budgets() {
     let place = Workplace::new();
-    place.line("ledger init --table clients --epsilon 1 --delta 1e-5").ok();
+    place.line("ledger init --budget clients --epsilon 1 --delta 1e-5").ok();
     place.release_north(&["--budget", "people"]).ok();
     let before = place.line("ledger show --json").json();
     let again = ["--budget", "clients", "--out", "second.parquet"];
@@ -115,9 +115,9 @@ fn budget_and_output_are_looked_at_before_anyone_is_asked() {
         |more: &str| place.line(&format!("release study.toml --party north --data north.csv {more}"));
     place.write("mine.parquet", "mine");
     release("--out mine.parquet --accept-low-accuracy").refused(3, &["exists already"]);
-    place.line("ledger init --ledger poor.sqlite --table people --epsilon 0.1 --delta 1e-5").ok();
+    place.line("ledger init --ledger poor.sqlite --budget people --epsilon 0.1 --delta 1e-5").ok();
     let poor = "--out o --ledger poor.sqlite --accept-low-accuracy";
     release(poor).refused(4, &["does not allow"]);
-    release("--out o --accept-low-accuracy").refused(2, &["charge 100.0% of the budget", "--yes"]);
+    release("--out o --accept-low-accuracy").refused(2, &["charge 100.0% of budget", "--yes"]);
     place.assert_untouched();
 }

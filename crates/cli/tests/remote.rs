@@ -7,12 +7,11 @@ mod support;
 
 use std::fs;
 
-use potluck_core::mixing::MixingKey;
+use potluck_fixtures::{pair, sealed, signing_key, study};
 use potluck_release::dataset::Completeness;
 use potluck_release::events::{Acceptance, Change, Event};
 use potluck_release::files::Existing;
-use potluck_release::signing::SigningKey;
-use potluck_release::{Draft, Extension, PublicDataset, Release, Study};
+use potluck_release::{Extension, PublicDataset, Release, Study};
 use serde_json::Value;
 use stand_in::{COORDINATOR, StandIn};
 use support::{Outcome, STUDY, Workplace};
@@ -26,7 +25,7 @@ struct Scene {
 
 impl Scene {
     fn new() -> Self {
-        Self::with_study(STUDY)
+        Self::with_study(&STUDY)
     }
 
     fn with_study(study: &str) -> Self {
@@ -81,8 +80,18 @@ impl Scene {
     /// A ledger for one release of a party.
     fn ledger(&self, party: &str) {
         let ledger = format!("{party}.ledger");
-        let init =
-            ["ledger", "init", "--table", "people", "--epsilon", "1", "--delta", "1e-5", "--ledger", &ledger];
+        let init = [
+            "ledger",
+            "init",
+            "--budget",
+            "people",
+            "--epsilon",
+            "1",
+            "--delta",
+            "1e-5",
+            "--ledger",
+            &ledger,
+        ];
         self.run(&init).ok();
     }
 
@@ -202,7 +211,7 @@ fn a_broken_upload_goes_on_with_the_same_bytes_and_one_charge() {
     scene.ledger("south");
     let mut other = vec!["party", "release", &scene.url, "--ledger", "south.ledger", "--data", "north.csv"];
     other.extend(["--yes", "--accept-low-accuracy"]);
-    scene.run(&other).refused(2, &["is drawn, but not charged to table \"people\""]);
+    scene.run(&other).refused(2, &["is drawn, but not charged to budget \"people\""]);
     assert_eq!(scene.spent("south"), 0);
 
     // The table is gone by then: it is not needed any more. The connection breaks once more, and is taken up.
@@ -281,7 +290,7 @@ fn wrong_usage_of_a_hub_is_explained() {
         scene.run(&arguments)
     };
     let token = ["--token-file", "coordinator.token"];
-    scene.place.write("draft.toml", support::STUDY);
+    scene.place.write("draft.toml", support::STUDY.as_str());
     create("draft.toml", &scene.hub.url, &token).refused(3, &["not sealed", "potluck study seal"]);
     create("study.toml", &scene.hub.url, &[]).refused(2, &["POTLUCK_HUB_TOKEN"]);
     create("study.toml", "http://hub.example.org", &token).refused(2, &["--insecure-http"]);
@@ -453,41 +462,27 @@ struct Lineage {
     text: String,
 }
 
-fn key(seed: u8) -> SigningKey {
-    SigningKey::from_seed(&[seed; 32].into())
-}
-
 impl Lineage {
     fn new() -> Self {
-        let draft = |name: &str, extends: &str, parties: &[(&str, &str)]| {
-            let mut text = format!(
-                "format = 1\n[study]\nname = \"{name}\"\nrows = 50\nid = \"integer\"\n{extends}method = \"rmgm\"\nk = 4\n[privacy]\nepsilon = 1.0\ndelta = 1e-5\n"
-            );
-            for (party, column) in parties {
-                text += &format!(
-                    "[[party]]\nname = \"{party}\"\n[[party.column]]\nname = \"{column}\"\nlo = 0\nhi = 100\n"
-                );
-            }
-            text
-        };
-        let base = Draft::parse(&draft("first", "", &[("north", "age"), ("south", "pressure")])).unwrap();
-        let base = base.seal(MixingKey::new([1; 32])).unwrap();
-        let extends = format!("extends = \"{}\"\n", base.id());
-        let wider = Extension::parse(&draft("second", &extends, &[("east", "salt")]), &base).unwrap();
+        let base = sealed(&pair().to_string(), 1);
+        let wider = study("wider", 50)
+            .settings(&format!("extends = \"{}\"\nmethod = \"rmgm\"\nk = 4", base.id()))
+            .party("east", &["salt lo = 0; hi = 100"]);
+        let wider = Extension::parse(&wider.to_string(), &base).unwrap();
         let sealed = wider.seal().unwrap();
         Self { base, text: wider.sealed_text(&sealed), wider: sealed }
     }
 
     fn release(&self, party: &str, seed: u8, first: i64) -> Release {
         let under = self.wider.study_of(party).unwrap();
-        Release::new(under, party, &[vec![first, -7, 100_000, 3]], Some(&key(seed))).unwrap()
+        Release::new(under, party, &[vec![first, -7, 100_000, 3]], Some(&signing_key(seed))).unwrap()
     }
 
     /// The log of a study in which these were accepted and released.
     fn log(study: &Study, releases: &[(&Release, u8)]) -> Vec<Change> {
         let mut changes = vec![Change::Created { study: study.to_json(), early: false }];
         for &(release, seed) in releases {
-            let acceptance = Acceptance::new(study, release.party(), &key(seed));
+            let acceptance = Acceptance::new(study, release.party(), &signing_key(seed));
             changes.push(Change::Accepted { acceptance });
             changes.push(Change::Released {
                 party: release.party().to_owned(),

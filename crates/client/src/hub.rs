@@ -425,6 +425,7 @@ impl Hub {
             status: 0,
             detail: String::new(),
             received: None,
+            errors: Vec::new(),
         });
         problem.status = status.as_u16();
         Error::Refused { problem, retry_after }

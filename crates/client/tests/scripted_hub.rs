@@ -11,21 +11,15 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use potluck_client::{Error, FileDigest, FitQuery, Hub, HubAddress, Options, Token};
-use potluck_core::mixing::MixingKey;
+use potluck_fixtures::{pair, sealed_with_text, signing_key};
 use potluck_release::events::{Acceptance, Change, Event};
 use potluck_release::files::Existing;
-use potluck_release::signing::SigningKey;
-use potluck_release::{Draft, Fault, Study};
-
-const STUDY: &str = "format = 1\n[study]\nname = \"t\"\nrows = 50\nid = \"integer\"\nmethod = \"rmgm\"\nk = 4\n[privacy]\nepsilon = 1.0\ndelta = 1e-5\n[[party]]\nname = \"north\"\n[[party.column]]\nname = \"age\"\nlo = 0\nhi = 100\n[[party]]\nname = \"south\"\n[[party.column]]\nname = \"pressure\"\nlo = 0\nhi = 200\n";
+use potluck_release::{Fault, Study};
 
 const SECRET: &str = "hidden-word";
 
 fn study_text(key: u8) -> (Study, String) {
-    let draft = Draft::parse(STUDY).unwrap();
-    let study = draft.seal(MixingKey::new([key; 32])).unwrap();
-    let text = draft.sealed_text(&study);
-    (study, text)
+    sealed_with_text(&pair().to_string(), key)
 }
 
 /// What was asked.
@@ -450,7 +444,7 @@ fn a_coordinator_creates_and_a_party_accepts() {
     assert!(client.create_study(&study, &text, true).is_err(), "a party's name becomes a file's");
     assert_eq!(client.invite(&study, "south").unwrap().secret(), "t");
     assert_eq!(client.invited(&study).unwrap().party, "north");
-    let key = SigningKey::from_seed(&[7; 32].into());
+    let key = signing_key(7);
     let acceptance = Acceptance::new(&study, "north", &key);
     assert!(client.accept(&acceptance).unwrap());
     assert!(!client.accept(&acceptance).unwrap());

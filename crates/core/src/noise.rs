@@ -1,63 +1,29 @@
 //! Noise: round(σ·g) for an integer σ and a standard normal g sampled exactly.
 //!
-//! Implements section 4.3 of the design. The deviate comes from Karney 2016, "Sampling exactly from the
-//! normal distribution", Algorithm N, on a finer grid: random bits and integer comparisons, no floating
-//! point and no approximation. For an integer q, round(q + σg) = q + round(σg), so adding this noise to integer sums
-//! releases a post-processing of the textbook Gaussian mechanism, with its guarantee and its exact
+//! The deviate comes from Karney 2016, "Sampling exactly from the normal distribution", Algorithm
+//! N, on a finer grid: random bits and integer comparisons, no floating point and no approximation.
+//! For an integer q, round(q + σg) = q + round(σg), so adding this noise to integer sums releases a
+//! post-processing of the textbook Gaussian mechanism, with its guarantee and its exact
 //! composition. The proofs are in docs/PRIVACY.md#noise.
 
 mod bits;
 mod karney;
+mod sigma;
 mod whole;
 
 use bits::RandomBits;
 use karney::{PARTS, standard_normal};
 use rand_core::Rng;
 
-/// Noised sums that are published as floats are kept within this, where every integer is an exact `f64`.
-pub const NOISED_SUM_LIMIT: i64 = 1 << 53;
+pub use sigma::{Sigma, SigmaError};
 
-/// Scales from here on are refused.
-const SIGMA_LIMIT: u64 = 1 << 53;
-
-/// A noise scale σ: the standard deviation of the normal deviate before rounding, in units of the sums.
+/// Noised sums that are published as floats are kept within this, where every integer is an exact
+/// `f64`.
 ///
-/// An integer with 1 ≤ σ < 2^53, so σ times 64 binary digits fits in 128-bit arithmetic.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Sigma(u64);
-
-/// A noise scale that cannot be used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum SigmaError {
-    /// σ = 0: the sums would be published as they are.
-    #[error(
-        "the noise scale σ is 0, which would publish the exact sums; \
-         σ must be an integer of at least 1: round it up, never down"
-    )]
-    Zero,
-    /// σ ≥ 2^53: most results would be clamped.
-    #[error(
-        "the noise scale σ = {0} is 2^53 or more, beyond the range of a published sum; \
-         give the statistic a larger share of the budget, or narrow the bounds of its columns"
-    )]
-    TooLarge(u64),
-}
-
-impl Sigma {
-    /// Accepts 1 ≤ σ < 2^53.
-    pub const fn new(sigma: u64) -> Result<Self, SigmaError> {
-        match sigma {
-            0 => Err(SigmaError::Zero),
-            1..SIGMA_LIMIT => Ok(Self(sigma)),
-            SIGMA_LIMIT.. => Err(SigmaError::TooLarge(sigma)),
-        }
-    }
-
-    /// The scale as an integer.
-    pub const fn get(self) -> u64 {
-        self.0
-    }
-}
+/// # Privacy
+/// A constant, so that clamping to it is post-processing: Theorem 3,
+/// docs/PRIVACY.md#what-a-release-costs.
+pub const NOISED_SUM_LIMIT: i64 = 1 << 53;
 
 /// Draws round(σ·g), g a standard normal sampled exactly.
 ///
@@ -68,9 +34,9 @@ impl Sigma {
 /// # Privacy
 ///
 /// If the bits of `rng` are ideal, the result is distributed exactly as the rounded (and saturated)
-/// value of a real number drawn from N(0, σ²): docs/PRIVACY.md#noise. What it costs to publish a sum
-/// with this noise is for [`crate::accounting`] to say. The time a call takes depends on the noise
-/// drawn; it knows nothing of the sum.
+/// value of a real number drawn from N(0, σ²): Theorem 1 and Lemma 2, docs/PRIVACY.md#noise. What
+/// it costs to publish a sum with this noise is for [`crate::accounting`] to say. The time a call
+/// takes depends on the noise drawn; it knows nothing of the sum.
 pub fn rounded_gaussian<R: Rng + ?Sized>(sigma: Sigma, rng: &mut R) -> i64 {
     rounded_gaussian_in_digits::<64, R>(sigma, rng)
 }
@@ -84,7 +50,8 @@ pub fn rounded_gaussian<R: Rng + ?Sized>(sigma: Sigma, rng: &mut R) -> i64 {
 ///
 /// # Privacy
 ///
-/// As [`rounded_gaussian`].
+/// As [`rounded_gaussian`]: Theorem 1 and Lemma 2, docs/PRIVACY.md#noise, hold for digits of any
+/// width.
 pub fn rounded_gaussian_in_digits<const DIGIT_BITS: u32, R: Rng + ?Sized>(sigma: Sigma, rng: &mut R) -> i64 {
     let noise = draw::<DIGIT_BITS, R>(sigma, &mut RandomBits::new(rng));
     noise.clamp(-i128::from(i64::MAX), i128::from(i64::MAX)) as i64
@@ -97,7 +64,7 @@ pub fn rounded_gaussian_in_digits<const DIGIT_BITS: u32, R: Rng + ?Sized>(sigma:
 /// Each result is clamp(round(q + σg)) for the sum q and a fresh, exactly normal g: a function of
 /// q + σg alone. If replacing one subject changes the sums by (δᵢ), the call as a whole is √Σ(δᵢ/σ)²
 /// Gaussian-differentially private, given ideal bits from `rng`. No condition on the size of the sums:
-/// nothing wraps. Proof: docs/PRIVACY.md#noise.
+/// nothing wraps. Proof: Theorem 3, docs/PRIVACY.md#what-a-release-costs.
 pub fn add_noise<R: Rng + ?Sized>(sums: &mut [i64], sigma: Sigma, limit: i64, rng: &mut R) {
     let limit = i128::from(limit);
     let mut bits = RandomBits::new(rng);
@@ -108,6 +75,10 @@ pub fn add_noise<R: Rng + ?Sized>(sums: &mut [i64], sigma: Sigma, limit: i64, rn
 }
 
 /// round(σ·g) without saturation: |result| ≤ σ(k + 1) < 2^53·2^64, far inside `i128`.
+///
+/// # Privacy
+/// Exact: Theorem 1, docs/PRIVACY.md#the-deviate-is-exactly-normal, and Lemma 2,
+/// docs/PRIVACY.md#digits-are-drawn-when-needed.
 #[inline]
 fn draw<const DIGIT_BITS: u32, R: Rng + ?Sized>(sigma: Sigma, bits: &mut RandomBits<'_, R>) -> i128 {
     let mut normal = standard_normal::<DIGIT_BITS, R>(bits);
@@ -124,23 +95,6 @@ mod tests {
     use super::*;
     use rand_chacha::ChaCha20Rng;
     use rand_core::SeedableRng;
-
-    #[test]
-    fn sigma_accepts_exactly_its_range() {
-        assert_eq!(Sigma::new(0), Err(SigmaError::Zero));
-        assert_eq!(Sigma::new(1).map(Sigma::get), Ok(1));
-        assert_eq!(Sigma::new((1 << 53) - 1).map(Sigma::get), Ok((1 << 53) - 1));
-        for refused in [1 << 53, (1 << 53) + 1, u64::MAX] {
-            assert_eq!(Sigma::new(refused), Err(SigmaError::TooLarge(refused)));
-        }
-    }
-
-    #[test]
-    fn sigma_errors_say_what_to_do() {
-        assert!(SigmaError::Zero.to_string().contains("round it up"));
-        let text = SigmaError::TooLarge(1 << 60).to_string();
-        assert!(text.contains("1152921504606846976") && text.contains("larger share"));
-    }
 
     #[test]
     fn sums_at_the_ends_of_i64_are_clamped_not_wrapped() {

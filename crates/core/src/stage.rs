@@ -64,6 +64,10 @@ impl Stage {
     }
 
     /// Noised sums are clamped to ± this.
+    ///
+    /// # Privacy
+    /// A constant, so that clamping is post-processing: Theorem 3,
+    /// docs/PRIVACY.md#what-a-release-costs.
     pub fn sum_limit(&self) -> i64 {
         match self.statistic {
             Statistic::Mixed { .. } => NOISED_SUM_LIMIT,
@@ -101,12 +105,20 @@ impl Stage {
     }
 
     /// Encodes a batch of subjects into `rows`.
+    ///
+    /// # Privacy
+    /// As [`RowEncoder::encode`]: Lemma E, docs/PRIVACY.md#encoding, and Lemma B,
+    /// docs/PRIVACY.md#ball.
     pub fn encode(&self, values: &[Values<'_>], count: usize, rows: &mut EncodedRows) {
         self.encoder.encode(values, count, rows);
     }
 
     /// Adds encoded rows to the sums. `first` is the position of the first one in the table; `subjects` may be empty
     /// unless rows are mixed.
+    ///
+    /// # Privacy
+    /// Exact integer sums over rows, whose change by one subject Lemma S, Lemma L and Theorem M
+    /// bound (docs/PRIVACY.md#calibrated, docs/PRIVACY.md#mixed-rows).
     pub fn accumulate(
         &self,
         subjects: &[SubjectDigest],
@@ -159,7 +171,8 @@ impl Stage {
     /// Adds the stage's noise to its sums.
     ///
     /// # Privacy
-    /// This is the Gaussian mechanism of docs/PRIVACY.md#noise.
+    /// This is the Gaussian mechanism: Theorem 1, docs/PRIVACY.md#the-mechanism, with exact noise
+    /// by Theorem 3, docs/PRIVACY.md#what-a-release-costs.
     pub fn add_noise<R: Rng + ?Sized>(&self, sums: &mut [i64], rng: &mut R) {
         let mut rest = sums;
         for &(count, sigma) in &self.noise {

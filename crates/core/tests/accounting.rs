@@ -1,14 +1,15 @@
-//! Known answers for budgets: the design's table, mpmath at 150 digits (vectors/accounting), numerical
-//! integration.
+//! Known answers for budgets: a table of noise multipliers, mpmath at 150 digits
+//! (vectors/accounting), numerical integration.
 
 #![allow(clippy::unwrap_used)] // a failed step is a failed test
 #![allow(clippy::float_cmp)] // the floats compared are exact
 
 use num_bigint::BigUint;
 use potluck_core::accounting::{
-    BudgetError, Delta, Epsilon, Mu, MuSquared, SHARES, Share, Shares, SigmaError, delta_for, delta_upper,
+    BudgetError, Delta, Epsilon, Mu, MuSquared, SHARES, Share, Shares, SharesError, delta_for, delta_upper,
     epsilon_for, satisfies, sigma_for, smallest_sigma,
 };
+use potluck_core::noise::{Sigma, SigmaError};
 use serde_json::Value;
 
 fn epsilon(value: f64) -> Epsilon {
@@ -69,7 +70,7 @@ impl Exact {
 }
 
 #[test]
-fn the_designs_table_of_noise_multipliers() {
+fn noise_multipliers_are_those_known() {
     for (e, d, classical, analytic) in [
         (1.0, 1e-5, Some("4.84481"), "3.73063"),
         (0.3, 1e-5, Some("16.1494"), "11.2380"),
@@ -282,37 +283,38 @@ fn the_root_of_mu_squared_is_rounded_up() {
 fn shares_sum_to_the_whole() {
     let quarters = Shares::new(&[SHARES / 4; 4]).unwrap();
     assert_eq!(quarters.as_slice()[3].parts(), 1 << 18);
-    assert_eq!(Shares::new(&[SHARES]).unwrap().as_slice(), [Share::WHOLE]);
-    assert_eq!(Shares::new(&[SHARES - 1]), Err(SigmaError::Sum(u64::from(SHARES) - 1)));
-    assert_eq!(Shares::new(&[SHARES, 1]), Err(SigmaError::Sum(u64::from(SHARES) + 1)));
-    assert_eq!(Shares::new(&[]), Err(SigmaError::Sum(0)));
-    assert_eq!(Shares::new(&[SHARES, 0]), Err(SigmaError::Share(0)));
-    assert_eq!(Share::new(SHARES + 1), Err(SigmaError::Share(SHARES + 1)));
+    assert_eq!(Shares::new(&[SHARES]), Ok(Shares::whole()));
+    assert_eq!(Shares::whole().as_slice(), [Share::WHOLE]);
+    assert_eq!(Shares::new(&[SHARES - 1]), Err(SharesError::Sum(u64::from(SHARES) - 1)));
+    assert_eq!(Shares::new(&[SHARES, 1]), Err(SharesError::Sum(u64::from(SHARES) + 1)));
+    assert_eq!(Shares::new(&[]), Err(SharesError::Sum(0)));
+    assert_eq!(Shares::new(&[SHARES, 0]), Err(SharesError::Share(0)));
+    assert_eq!(Share::new(SHARES + 1), Err(SharesError::Share(SHARES + 1)));
 }
 
 #[test]
 fn sigma_at_its_edges() {
     // μ = 1: σ = Δ when Δ² is a square, and the next integer when it is a little more.
     let one = mu(1 << 32);
-    assert_eq!(sigma_for(one, Share::WHOLE, (49, 1)), Ok(7));
-    assert_eq!(sigma_for(one, Share::WHOLE, (49_000_001, 1_000_000)), Ok(8));
-    assert_eq!(sigma_for(one, Share::new(SHARES / 4).unwrap(), (49, 1)), Ok(14));
-    assert_eq!(sigma_for(one, Share::WHOLE, (0, 1)), Ok(1));
+    assert_eq!(sigma_for(one, Share::WHOLE, (49, 1)), Sigma::new(7));
+    assert_eq!(sigma_for(one, Share::WHOLE, (49_000_001, 1_000_000)), Sigma::new(8));
+    assert_eq!(sigma_for(one, Share::new(SHARES / 4).unwrap(), (49, 1)), Sigma::new(14));
+    assert_eq!(sigma_for(one, Share::WHOLE, (0, 1)), Sigma::new(1));
 
     let limit = 1u128 << 53;
-    assert_eq!(sigma_for(one, Share::WHOLE, ((limit - 1).pow(2), 1)), Ok((1 << 53) - 1));
+    let largest = Sigma::new((1 << 53) - 1).unwrap();
+    assert_eq!(sigma_for(one, Share::WHOLE, ((limit - 1).pow(2), 1)), Ok(largest));
     assert_eq!(sigma_for(one, Share::WHOLE, ((limit - 1).pow(2) + 1, 1)), Err(SigmaError::TooLarge));
     assert_eq!(sigma_for(mu(1), Share::new(1).unwrap(), (u128::MAX, 1)), Err(SigmaError::TooLarge));
     assert_eq!(sigma_for(one, Share::WHOLE, (1, 0)), Err(SigmaError::Denominator));
-    assert!(!satisfies(7, one, Share::WHOLE, (0, 0)));
-    assert!(!satisfies(0, one, Share::WHOLE, (0, 1)));
-    assert!(satisfies(u64::MAX, mu(u64::MAX), Share::WHOLE, (u128::MAX, u128::MAX)));
+    assert!(!satisfies(largest, one, Share::WHOLE, (0, 0)));
+    assert!(satisfies(largest, mu(u64::MAX), Share::WHOLE, (u128::MAX, u128::MAX)));
 
     let ten = BigUint::from(10u32);
-    assert_eq!(smallest_sigma(&ten, &BigUint::from(1u32)), Ok(4));
-    assert_eq!(smallest_sigma(&BigUint::ZERO, &ten), Ok(1));
+    assert_eq!(smallest_sigma(&ten, &BigUint::from(1u32)), Sigma::new(4));
+    assert_eq!(smallest_sigma(&BigUint::ZERO, &ten), Sigma::new(1));
     assert_eq!(smallest_sigma(&ten, &BigUint::ZERO), Err(SigmaError::Denominator));
-    let square = BigUint::from(u64::MAX).pow(2);
-    assert_eq!(smallest_sigma(&square, &BigUint::from(1u32)), Ok(u64::MAX));
+    let square = BigUint::from(largest.get()).pow(2);
+    assert_eq!(smallest_sigma(&square, &BigUint::from(1u32)), Ok(largest));
     assert_eq!(smallest_sigma(&(square + 1u32), &BigUint::from(1u32)), Err(SigmaError::TooLarge));
 }

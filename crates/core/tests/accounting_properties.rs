@@ -8,6 +8,7 @@ use potluck_core::accounting::{
     Delta, Epsilon, Mu, MuSquared, SHARES, Share, Shares, delta_for, delta_upper, epsilon_for, satisfies,
     sigma_for,
 };
+use potluck_core::noise::Sigma;
 use proptest::prelude::*;
 
 fn any_epsilon() -> impl Strategy<Value = Epsilon> {
@@ -98,13 +99,12 @@ proptest! {
         denominator in (0u32..100).prop_flat_map(|bits| 1..=1u128 << bits),
     ) {
         let sensitivity = (numerator, denominator);
-        match sigma_for(mu, share, sensitivity) {
-            Ok(sigma) => {
-                prop_assert!((1..1 << 53).contains(&sigma));
-                prop_assert!(satisfies(sigma, mu, share, sensitivity));
-                prop_assert!(sigma == 1 || !satisfies(sigma - 1, mu, share, sensitivity));
-            }
-            Err(_) => prop_assert!(!satisfies((1 << 53) - 1, mu, share, sensitivity)),
+        let holds = |sigma: u64| satisfies(Sigma::new(sigma).unwrap(), mu, share, sensitivity);
+        if let Ok(sigma) = sigma_for(mu, share, sensitivity) {
+            prop_assert!(holds(sigma.get()));
+            prop_assert!(sigma.get() == 1 || !holds(sigma.get() - 1));
+        } else {
+            prop_assert!(!holds((1 << 53) - 1));
         }
     }
 
@@ -115,6 +115,7 @@ proptest! {
         // Δ² = σ²μ², exactly: numerator σ²·m² < 2^126, denominator 2^64.
         let square = (u128::from(sigma) * u128::from(mu)).pow(2);
         let mu = Mu::from_numerator(mu).unwrap();
+        let sigma = Sigma::new(sigma).unwrap();
         prop_assert_eq!(sigma_for(mu, Share::WHOLE, (square, 1 << 64)), Ok(sigma));
         prop_assert!(!satisfies(sigma, mu, Share::WHOLE, (square + 1, 1 << 64)));
         prop_assert!(satisfies(sigma, mu, Share::WHOLE, (square - 1, 1 << 64)));
@@ -135,7 +136,7 @@ proptest! {
         let (mut numerator, mut denominator) = (BigUint::ZERO, BigUint::from(1u32));
         for (&share, &square) in shares.as_slice().iter().zip(&squares) {
             let Ok(sigma) = sigma_for(mu, share, (u128::from(square), 1)) else { return Ok(()) };
-            let sigma_squared = BigUint::from(sigma).pow(2);
+            let sigma_squared = BigUint::from(sigma.get()).pow(2);
             numerator = numerator * &sigma_squared + &denominator * square;
             denominator *= sigma_squared;
         }

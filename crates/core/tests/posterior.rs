@@ -3,9 +3,11 @@
 
 use faer::Mat;
 use potluck_core::accounting::Mu;
-use potluck_core::calibrated::{Clipping, Layout, PartyPlan, Plan, Tails};
+use potluck_core::calibrated::{Layout, PartyPlan, Plan};
 use potluck_core::encoding::{Bounds, Encoder, LevelCount};
-use potluck_core::learn::{Concern, Evidence, LearnError, Level, Released, explained_share, posterior};
+use potluck_core::learn::{
+    Clipping, Concern, Evidence, LearnError, Level, LocalMoments, Released, Tails, explained_share, posterior,
+};
 use serde_json::Value;
 
 fn numbers(value: &Value) -> Vec<f64> {
@@ -187,7 +189,7 @@ fn frames_and_moments_agree_with_the_reference() {
         let party = party(case);
         let sums: Vec<Vec<i64>> = serde_json::from_value(case["sums"].clone()).unwrap();
         let frame = party.frame(&sums).unwrap();
-        let moments = party.local_moments(&sums, &frame).unwrap();
+        let moments = LocalMoments::new(&party, &sums, &frame).unwrap();
         let expected = &case["expected"];
         let scalings = |part: fn(&potluck_core::encoding::Scaling) -> f64| {
             frame.scalings.iter().map(part).collect::<Vec<f64>>()

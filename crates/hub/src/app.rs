@@ -11,7 +11,7 @@ use tokio::task::spawn_blocking;
 
 use crate::fits::Fits;
 use crate::metrics::Metrics;
-use crate::pages::{Created, Rendered};
+use crate::remembered::{Created, Rendered};
 use crate::store::Refusal;
 use crate::{Config, Error, Store};
 

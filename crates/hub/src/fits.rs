@@ -9,7 +9,6 @@ use potluck_core::learn::{Level, Ridge};
 use potluck_release::fit::{DEFAULT_RIDGE, Regression, fit};
 use potluck_release::model::Learner;
 use potluck_release::{Model, PublicDataset};
-use serde::Deserialize;
 
 use crate::Error;
 use crate::app::Shared;
@@ -22,8 +21,54 @@ const FIT_BYTES: u64 = 1 << 28;
 /// Most features that a reader may name: no study has more columns that make sense.
 const MOST_FEATURES: usize = 10_000;
 
+/// The level of the intervals where none is named.
+pub(crate) const LEVEL: f64 = 0.95;
+
+/// What the query of an address says of a regression,
+/// `label=…&feature=…&feature=…&learner=…&level=…`, as it was sent: the explorer's form keeps it
+/// even where it makes no sense.
+pub(crate) struct FitForm {
+    pub(crate) label: String,
+    pub(crate) features: Vec<String>,
+    pub(crate) learner: String,
+    pub(crate) level: String,
+}
+
+impl FitForm {
+    pub(crate) fn read(query: &str) -> Self {
+        let mut read = Self {
+            label: String::new(),
+            features: Vec::new(),
+            learner: Learner::Posterior.name().to_owned(),
+            level: LEVEL.to_string(),
+        };
+        for (name, value) in form_urlencoded::parse(query.as_bytes()) {
+            match &*name {
+                "label" => read.label = value.into_owned(),
+                "feature" => read.features.push(value.into_owned()),
+                "learner" => read.learner = value.into_owned(),
+                "level" => read.level = value.into_owned(),
+                _ => {}
+            }
+        }
+        read
+    }
+
+    /// The regression that is asked for, if one is.
+    pub(crate) fn request(&self) -> Result<FitRequest, Refusal> {
+        let unacceptable = |detail: &str| Refusal::Unacceptable(detail.to_owned());
+        let learner = serde_json::from_value(self.learner.as_str().into())
+            .map_err(|_| unacceptable("learner is posterior, debiased or ols"))?;
+        let level = self.level.parse().map_err(|_| unacceptable("level is a number such as 0.95"))?;
+        if self.label.is_empty() {
+            return Err(unacceptable("name the column to explain: label=COLUMN"));
+        }
+        Ok(FitRequest { label: self.label.clone(), features: self.features.clone(), learner, level })
+    }
+}
+
 /// Which regression a reader asks for.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug)]
 pub(crate) struct FitRequest {
     /// The label.
     pub(crate) label: String,

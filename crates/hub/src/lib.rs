@@ -7,6 +7,30 @@
 //!
 //! [`Store`] is the state on disk; [`serve`] runs the HTTP server over it: `api` for programs, `pages` for
 //! people.
+//!
+//! ```
+//! use potluck_hub::config::Options;
+//! use potluck_hub::{Config, Store, serve};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let folder = tempfile::tempdir()?;
+//! let coordinator = Store::open(folder.path())?.add_coordinator("ada", false)?;
+//! println!("ada's token, which is shown once: {}", coordinator.reveal());
+//!
+//! // Port 0 takes a free one. The hub runs until the process is told to stop.
+//! let options = Options {
+//!     data: Some(folder.path().to_owned()),
+//!     listen: Some("127.0.0.1:0".parse()?),
+//!     ..Options::default()
+//! };
+//! let config = Config::new(options)?;
+//! let (listening, address) = std::sync::mpsc::channel();
+//! let ready = move |url: &str| listening.send(url.to_owned()).expect("it is waited for");
+//! std::thread::spawn(move || serve(config, ready));
+//! assert!(address.recv()?.starts_with("http://127.0.0.1:"));
+//! # Ok(())
+//! # }
+//! ```
 
 mod api;
 mod app;
@@ -17,6 +41,7 @@ mod fits;
 mod limits;
 mod metrics;
 mod pages;
+mod remembered;
 mod server;
 pub mod store;
 mod token;

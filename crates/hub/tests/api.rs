@@ -10,21 +10,20 @@ use std::path::Path;
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, Float64Array, RecordBatch};
+use potluck_fixtures::{signing_key, study};
 use potluck_hub::config::Options;
 use potluck_hub::store::back_up;
 use potluck_hub::{Config, Store};
 use potluck_release::events::{Acceptance, EventLog};
 use potluck_release::exchange::NewStudy;
-use potluck_release::signing::SigningKey;
 use potluck_release::{Extension, PublicDataset, Study};
 use serde_json::json;
 use support::{Hub, STUDY, release, sealed, sealed_with, sha256};
-use zeroize::Zeroizing;
 
 #[test]
 fn a_study_lives_from_creation_to_its_public_dataset() {
     let hub = Hub::start();
-    let text = sealed(STUDY);
+    let text = sealed(&STUDY);
     let members = hub.create(&text, false);
     let study = members[0].study.clone();
     let at = format!("/api/v1/studies/{}", study.id());
@@ -86,7 +85,7 @@ fn a_study_lives_from_creation_to_its_public_dataset() {
 #[test]
 fn an_early_study_shows_what_there_is() {
     let hub = Hub::start();
-    let members = hub.create(&sealed(STUDY), true);
+    let members = hub.create(&sealed(&STUDY), true);
     let dataset = format!("/api/v1/studies/{}/dataset", members[0].study.id());
     let file = hub.folder.path().join("file.parquet");
     for (count, member) in members.iter().enumerate() {
@@ -97,25 +96,12 @@ fn an_early_study_shows_what_there_is() {
     }
 }
 
-const LATECOMER: &str = r#"
-format = 1
-[study]
-name = "three clinics and a laboratory"
-extends = "BASE"
-rows = 1000
-id = "integer"
-method = "rmgm"
-mixing = "sparse"
-[privacy]
-epsilon = 1.0
-delta = 1e-5
-[[party]]
-name = "laboratory"
-[[party.column]]
-name = "sugar"
-lo = 3
-hi = 20
-"#;
+fn latecomer(base: &str) -> String {
+    study("three clinics and a laboratory", 1000)
+        .settings(&format!("extends = \"{base}\"\nmethod = \"rmgm\"\nmixing = \"sparse\""))
+        .party("laboratory", &["sugar lo = 3; hi = 20"])
+        .to_string()
+}
 
 #[test]
 fn every_refusal_has_a_type_that_programs_can_rely_on() {
@@ -137,11 +123,34 @@ fn every_refusal_has_a_type_that_programs_can_rely_on() {
 }
 
 #[test]
+fn everything_that_is_wrong_with_a_study_is_listed() {
+    let hub = Hub::start();
+    let wrong = STUDY.replacen("rows = 1000", "rows = \"many\"", 1).replacen("hi = ", "high = ", 1);
+    let line = |word: &str| wrong.lines().position(|line| line.starts_with(word)).unwrap() + 1;
+    let new = NewStudy { study: wrong.clone(), early: false };
+    for answer in [hub.post_text("/api/v1/plan", &wrong), hub.post("/api/v1/studies", &hub.coordinator, &new)]
+    {
+        assert_eq!(answer.status, 422);
+        let errors = answer.json()["errors"].clone();
+        assert_eq!(errors.as_array().unwrap().len(), 2, "{errors}");
+        assert_eq!(errors[0]["pointer"], "/study/rows");
+        assert_eq!(errors[0]["place"], "study.rows");
+        assert_eq!(errors[0]["line"], line("rows = "));
+        assert!(errors[0]["detail"].as_str().unwrap().starts_with("is text; write a whole number"));
+        assert_eq!(errors[1]["pointer"], "/party/0/column/0/high");
+        assert_eq!(errors[1]["line"], line("high = "));
+        assert!(answer.json()["detail"].as_str().unwrap().starts_with("2 things in the study are wrong"));
+    }
+    // Refusals of another kind have no such list.
+    assert!(hub.get("/api/v1/nothing").json().get("errors").is_none());
+}
+
+#[test]
 fn a_latecomer_adds_columns_and_the_joint_guarantee_grows() {
     let hub = Hub::start();
-    let base = sealed(STUDY);
+    let base = sealed(&STUDY);
     let study = Study::parse(&base).unwrap();
-    let draft = LATECOMER.replace("BASE", study.id());
+    let draft = latecomer(study.id());
     let extension = Extension::parse(&draft, &study).unwrap();
     let text = extension.sealed_text(&extension.seal().unwrap());
     let new = NewStudy { study: text.clone(), early: false };
@@ -211,7 +220,7 @@ fn lists_are_paged_newest_first() {
 #[test]
 fn downloads_have_tags_and_ranges() {
     let hub = Hub::start();
-    let members = hub.finished(&sealed(STUDY));
+    let members = hub.finished(&sealed(&STUDY));
     let path = members[0].path("release");
     let whole = hub.get(&path);
     let tag = whole.header("etag").to_owned();
@@ -242,7 +251,7 @@ fn downloads_have_tags_and_ranges() {
 #[test]
 fn only_those_who_may_can_act() {
     let hub = Hub::start();
-    let text = sealed(STUDY);
+    let text = sealed(&STUDY);
     let new = NewStudy { study: text.clone(), early: false };
     for token in ["", "nonsense", "plc_0000"] {
         hub.post("/api/v1/studies", token, &new).refusal(401);
@@ -291,7 +300,7 @@ fn only_those_who_may_can_act() {
 #[test]
 fn an_acceptance_is_of_the_exact_contract_and_binds_one_key() {
     let hub = Hub::start();
-    let members = hub.create(&sealed(STUDY), false);
+    let members = hub.create(&sealed(&STUDY), false);
     let north = &members[0];
     let refuse = |acceptance: &Acceptance, status| {
         hub.post(&north.path("acceptance"), &north.token, acceptance).refusal(status)
@@ -304,7 +313,7 @@ fn an_acceptance_is_of_the_exact_contract_and_binds_one_key() {
     refuse(&Acceptance { signature: "x".to_owned(), ..good.clone() }, 422);
     refuse(&Acceptance::new(&north.study, "south", &north.key), 422);
     assert_eq!(north.accept(&hub).status, 201);
-    let other = SigningKey::from_seed(&Zeroizing::new([99; 32]));
+    let other = signing_key(99);
     refuse(&Acceptance::new(&north.study, "north", &other), 409);
     let details = hub.get(&format!("/api/v1/studies/{}", north.study.id())).json();
     assert_eq!(details["party"][0]["key"], north.key.public().to_string());
@@ -313,14 +322,14 @@ fn an_acceptance_is_of_the_exact_contract_and_binds_one_key() {
 #[test]
 fn only_a_sound_release_is_published() {
     let hub = Hub::start();
-    let members = hub.create(&sealed(STUDY), false);
+    let members = hub.create(&sealed(&STUDY), false);
     let (north, south) = (&members[0], &members[1]);
     let file = hub.folder.path().join("r.parquet");
     let good = north.release(&file);
     assert!(north.upload(&hub, &good).refusal(409).contains("has not accepted"));
     assert_eq!((north.accept(&hub).status, south.accept(&hub).status), (201, 201));
 
-    let other_study = Study::parse(&sealed_with(STUDY, 8)).unwrap();
+    let other_study = Study::parse(&sealed_with(&STUDY, 8)).unwrap();
     let mut flipped = good.clone();
     flipped[100] ^= 1;
     let cases: Vec<(&str, Vec<u8>, &str)> = vec![
@@ -376,7 +385,7 @@ fn forged(good: &[u8], file: &Path, rows: usize, value: f64) -> Vec<u8> {
 #[test]
 fn an_upload_goes_on_where_it_broke_off() {
     let hub = Hub::start();
-    let members = hub.create(&sealed(STUDY), false);
+    let members = hub.create(&sealed(&STUDY), false);
     let north = &members[0];
     assert_eq!(north.accept(&hub).status, 201);
     let bytes = north.release(&hub.folder.path().join("r.parquet"));
@@ -432,7 +441,7 @@ fn an_upload_goes_on_where_it_broke_off() {
 #[test]
 fn what_is_too_large_is_refused_before_it_arrives() {
     let hub = Hub::start();
-    let members = hub.create(&sealed(STUDY), false);
+    let members = hub.create(&sealed(&STUDY), false);
     let north = &members[0];
     assert_eq!(north.accept(&hub).status, 201);
     let hash = "0".repeat(64);
@@ -468,7 +477,7 @@ fn slow_clients_are_let_go() {
         requests_per_minute: Some(0),
         ..Options::default()
     });
-    let members = hub.create(&sealed(STUDY), false);
+    let members = hub.create(&sealed(&STUDY), false);
     let north = &members[0];
     assert_eq!(north.accept(&hub).status, 201);
     let upload = format!(
@@ -493,7 +502,7 @@ fn slow_clients_are_let_go() {
 #[test]
 fn strange_paths_lead_nowhere() {
     let hub = Hub::start();
-    let members = hub.finished(&sealed(STUDY));
+    let members = hub.finished(&sealed(&STUDY));
     let id = members[0].study.id().to_owned();
     let before = hub.files();
     for path in [
@@ -550,7 +559,7 @@ fn every_answer_tells_browsers_to_be_careful() {
 #[test]
 fn fits_are_those_of_the_library() {
     let hub = Hub::start();
-    let members = hub.finished(&sealed(STUDY));
+    let members = hub.finished(&sealed(&STUDY));
     let at = format!("/api/v1/studies/{}", members[0].study.id());
     let file = hub.folder.path().join("dataset.parquet");
     std::fs::write(&file, hub.get(&format!("{at}/dataset")).body).unwrap();
@@ -598,7 +607,7 @@ fn a_data_folder_has_one_hub() {
 #[test]
 fn a_dataset_that_is_missing_is_made_when_the_hub_starts() {
     let hub = Hub::start();
-    let members = hub.finished(&sealed(STUDY));
+    let members = hub.finished(&sealed(&STUDY));
     let copy = hub.folder.path().join("copy");
     back_up(&hub.data(), &copy).unwrap();
     // As if the hub had died between the last release and the dataset.
@@ -659,7 +668,7 @@ fn an_upload_that_is_being_checked_is_out_of_reach() {
 #[test]
 fn a_backup_holds_everything() {
     let hub = Hub::start();
-    let members = hub.finished(&sealed(STUDY));
+    let members = hub.finished(&sealed(&STUDY));
     let id = members[0].study.id();
     let copy = hub.folder.path().join("copy");
     back_up(&hub.data(), &copy).unwrap();

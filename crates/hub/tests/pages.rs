@@ -122,8 +122,8 @@ fn every_page_is_sound_and_says_what_it_should() {
     let hub = Hub::start();
     let browser = Browser::new(&hub);
     browser.get("/").sound(200).says("The table is laid");
-    let waiting = hub.create(&sealed_with(STUDY, 9), false);
-    let members = hub.finished(&sealed(STUDY));
+    let waiting = hub.create(&sealed_with(&STUDY, 9), false);
+    let members = hub.finished(&sealed(&STUDY));
     let (id, waiting) = (members[0].study.id(), waiting[0].study.id());
 
     let list = browser.get("/studies").sound(200);
@@ -163,7 +163,7 @@ fn a_study_that_makes_a_party_refuse_is_shown_with_a_warning() {
     let (warning, levels) =
         ("<p class=\"warning\"><strong>Careful: </strong>this study makes", "levels = [\"no\", \"yes\"]\n");
     let strict = STUDY.replace(levels, &format!("{levels}unknown = \"error\"\n"));
-    assert_ne!(strict, STUDY);
+    assert_ne!(strict, *STUDY);
     let study = |text: &str, key: u8| {
         let members = hub.create(&sealed_with(text, key), false);
         browser.get(&format!("/studies/{}", members[0].study.id())).sound(200)
@@ -172,7 +172,7 @@ fn a_study_that_makes_a_party_refuse_is_shown_with_a_warning() {
     for words in [warning, "refuse its table", "; never any other"] {
         strict.says(words);
     }
-    let plain = study(STUDY, 9);
+    let plain = study(&STUDY, 9);
     plain.says("; others count as missing");
     assert!(!plain.html.contains(warning));
 }
@@ -278,7 +278,7 @@ fn text_of(html: &str) -> String {
 #[test]
 fn explored_regressions_are_those_of_the_library() {
     let hub = Hub::start();
-    let id = hub.finished(&sealed(STUDY))[0].study.id().to_owned();
+    let id = hub.finished(&sealed(&STUDY))[0].study.id().to_owned();
     let file = hub.folder.path().join("public.parquet");
     std::fs::write(&file, hub.get(&format!("/api/v1/studies/{id}/dataset")).body).unwrap();
     let dataset = PublicDataset::read(&file).unwrap();
@@ -335,7 +335,7 @@ fn explored_regressions_are_those_of_the_library() {
 #[test]
 fn a_regression_that_cannot_be_is_explained_and_the_choice_is_kept() {
     let hub = Hub::start();
-    let id = hub.finished(&sealed(STUDY))[0].study.id().to_owned();
+    let id = hub.finished(&sealed(&STUDY))[0].study.id().to_owned();
     let browser = Browser::new(&hub);
     for (query, words) in [
         ("label=age&feature=age", "both the label and a feature"),
@@ -409,7 +409,7 @@ fn cookies_are_bound_to_https_where_there_is_https() {
 #[test]
 fn forms_from_elsewhere_are_refused() {
     let hub = Hub::start();
-    let id = hub.create(&sealed(STUDY), false)[0].study.id().to_owned();
+    let id = hub.create(&sealed(&STUDY), false)[0].study.id().to_owned();
     let browser = Browser::signed_in(&hub, &hub.coordinator);
     let secret = browser.get("/studies/new").field("form_secret");
     let invite = format!("/studies/{id}/parties/north/invitation");
@@ -493,10 +493,12 @@ fn a_study_is_created_step_by_step_without_javascript() {
     refused.says("href=\"#party-0-column-0-hi\"");
     assert_eq!(refused.field("rows"), "many");
     assert_eq!(refused.field("party-1-name"), "south");
-    browser
-        .post("/studies/new", &with(&secret, "create", &[("party-1-column-0-name", "age")]))
-        .sound(422)
-        .says("id=\"party-1-column-0-name-problem\"");
+    // What single fields and what the whole study says is marked at once.
+    let change = [("epsilon", "much"), ("delta", "2"), ("party-1-column-0-name", "age")];
+    let refused = browser.post("/studies/new", &with(&secret, "create", &change)).sound(422);
+    for field in ["epsilon", "delta", "party-1-column-0-name"] {
+        refused.says(&format!("id=\"{field}-problem\""));
+    }
 
     let created = browser.post("/studies/new", &with(&secret, "create", &[("early", "on")])).sound(201);
     assert_eq!(created.header("cache-control"), "no-store");
@@ -529,13 +531,18 @@ fn a_sealed_study_can_be_pasted() {
     let hub = Hub::start();
     let browser = Browser::signed_in(&hub, &hub.coordinator);
     let secret = browser.get("/studies/new").field("form_secret");
-    let text = sealed(STUDY);
-    for wrong in ["", "nonsense", &text.replace("rows = 1000", "rows = 2000"), STUDY] {
+    let text = sealed(&STUDY);
+    for wrong in ["", "nonsense", &text.replace("rows = 1000", "rows = 2000"), &STUDY] {
         let seen =
             browser.post("/studies/new", &with(&secret, "create-sealed", &[("sealed", wrong)])).sound(422);
         seen.says("id=\"sealed-problem\"");
         assert_eq!(seen.field("party-0-name"), "north", "what was typed above is kept");
     }
+    let wrong = text.replacen("rows = 1000", "rows = -1", 1).replacen("hi = ", "high = ", 1);
+    let seen =
+        browser.post("/studies/new", &with(&secret, "create-sealed", &[("sealed", &wrong)])).sound(422);
+    seen.says("study.rows: is a number below 0;");
+    seen.says("did you mean hi?");
     let seen = browser.post("/studies/new", &with(&secret, "create-sealed", &[("sealed", &text)])).sound(201);
     assert_eq!(seen.html.matches("plp_").count(), 4);
     let id = hub.get("/api/v1/studies").json()["studies"][0]["id"].as_str().unwrap().to_owned();
@@ -581,7 +588,7 @@ fn a_study_that_extends_another_takes_its_terms_and_shows_the_line() {
 #[test]
 fn only_its_coordinator_invites_anew() {
     let hub = Hub::start();
-    let members = hub.create(&sealed(STUDY), false);
+    let members = hub.create(&sealed(&STUDY), false);
     let id = members[0].study.id();
     members[1].accept(&hub);
     let other = Store::open(&hub.data()).unwrap().add_coordinator("grace", false).unwrap();
@@ -639,7 +646,7 @@ fn refusals_are_pages_for_people_and_problems_for_programs() {
 fn long_lists_have_pages() {
     let hub = Hub::start();
     for key in 1..=25 {
-        hub.create(&sealed_with(STUDY, key), false);
+        hub.create(&sealed_with(&STUDY, key), false);
     }
     let browser = Browser::new(&hub);
     let first = browser.get("/").sound(200);

@@ -3,7 +3,8 @@
 use anyhow::Result;
 use potluck_core::encoding::{Bounds, LevelCount};
 use potluck_core::mixing::MixingKey;
-use potluck_release::{Draft, Study};
+use potluck_release::Study;
+use potluck_release::study::Unsealed;
 use potluck_simulation::{self as simulation, People};
 use serde_json::{Value, json};
 
@@ -80,12 +81,13 @@ impl Holdings {
         key: &MixingKey,
     ) -> Result<Study> {
         let Privacy { epsilon, delta } = privacy;
-        let draft = Draft::from_json(&json!({
+        let draft = json!({
             "format": potluck_release::FORMAT,
             "study": { "name": "lab", "rows": rows, "id": "integer", "k": k },
             "privacy": { "epsilon": epsilon, "delta": delta },
             "party": self.declared,
-        }))?;
-        Ok(draft.seal(key.clone())?)
+        });
+        let (study, _) = Unsealed::from_json(&draft, None)?.seal::<anyhow::Error>(|| Ok(key.clone()))?;
+        Ok(study)
     }
 }

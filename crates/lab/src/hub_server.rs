@@ -11,8 +11,9 @@ use potluck_core::accounting::{Delta, Epsilon};
 use potluck_core::mixing::MixingKey;
 use potluck_hub::config::Options;
 use potluck_hub::{Config, Store};
-use potluck_party::release::ExtraColumns;
-use potluck_party::{Job, Ledger, Table, release};
+use potluck_party::reading::ExtraColumns;
+use potluck_party::release::Terms;
+use potluck_party::{Access, Job, Ledger, Resources, Table, release};
 use potluck_release::events::Acceptance;
 use potluck_release::exchange::{CreatedStudy, NewStudy};
 use potluck_release::files::Existing;
@@ -95,17 +96,20 @@ impl HubServer {
             let key = signing_key(number as u64);
             let out = folder.join(format!("{party}.parquet"));
             let job = Job {
-                study: &study,
-                party,
+                terms: Terms {
+                    study: &study,
+                    party,
+                    budget: party,
+                    out: &out,
+                    existing: Existing::Keep,
+                    signing_key: Some(&key),
+                },
                 table: &Table::open(&table, folder)?,
-                id_column: "id",
-                extra_columns: ExtraColumns::Refuse,
-                budget: party,
-                out: &out,
-                existing: Existing::Keep,
-                signing_key: Some(&key),
-                threads: NonZero::<usize>::MIN,
-                tmp: folder.to_owned(),
+                access: Access {
+                    id_column: "id".to_owned(),
+                    extra_columns: ExtraColumns::Refuse,
+                    resources: Resources { threads: NonZero::<usize>::MIN, tmp: folder.to_owned() },
+                },
             };
             release(&job, &mut ledger, &())?;
             self.accept(&agent, &study, party, token, &key)?;

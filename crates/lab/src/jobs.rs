@@ -8,9 +8,9 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, bail, ensure};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
-use potluck_party::release::ExtraColumns;
-use potluck_party::sums::write_sums;
-use potluck_party::{Job, Ledger, Table, release};
+use potluck_party::reading::ExtraColumns;
+use potluck_party::release::Terms;
+use potluck_party::{Access, Job, Ledger, Reading, Resources, Table, audit, release};
 use potluck_release::files::Existing;
 use serde::{Deserialize, Serialize};
 
@@ -101,20 +101,20 @@ fn decode(survey: &Survey, threads: NonZero<usize>) -> Result<f64> {
 fn sparse(survey: &Survey, folder: &Path, threads: NonZero<usize>) -> Result<(f64, PathBuf)> {
     let study = survey.study("rmgm")?;
     let start = Instant::now();
-    let sums = write_sums(
-        &study,
-        PARTY,
-        &[],
-        &Table::open(&survey.path, folder)?,
-        ID,
-        ExtraColumns::Refuse,
-        threads,
-        folder,
-        folder,
-        Existing::Replace,
-        &(),
-    )?;
+    let access = access(folder, threads);
+    let table = Table::open(&survey.path, folder)?;
+    let reading = Reading { study: &study, party: PARTY, table: &table, access: &access };
+    let sums = audit::write(&reading, &[], folder, Existing::Replace, &())?;
     Ok((start.elapsed().as_secs_f64(), sums))
+}
+
+/// How the survey is read.
+fn access(tmp: &Path, threads: NonZero<usize>) -> Access {
+    Access {
+        id_column: ID.to_owned(),
+        extra_columns: ExtraColumns::Refuse,
+        resources: Resources { threads, tmp: tmp.to_owned() },
+    }
 }
 
 /// From a new ledger to the published file.
@@ -131,17 +131,16 @@ fn calibrated(
     let mut ledger = Ledger::open_or_create(&state.path().join("ledger.sqlite"))?;
     ledger.set_budget("survey", definition.epsilon(), definition.delta())?;
     let job = Job {
-        study: &study,
-        party: PARTY,
+        terms: Terms {
+            study: &study,
+            party: PARTY,
+            budget: "survey",
+            out: &state.path().join("release.parquet"),
+            existing: Existing::Keep,
+            signing_key: None,
+        },
         table: &open(state.path())?,
-        id_column: ID,
-        extra_columns: ExtraColumns::Refuse,
-        budget: "survey",
-        out: &state.path().join("release.parquet"),
-        existing: Existing::Keep,
-        signing_key: None,
-        threads,
-        tmp: state.path().to_owned(),
+        access: access(state.path(), threads),
     };
     release(&job, &mut ledger, &())?;
     Ok(start.elapsed().as_secs_f64())

@@ -67,14 +67,14 @@ pub(crate) trait Method: Sync + Send {
 
 /// How many mixed rows a method publishes.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Rows {
+pub(crate) enum MixedRows {
     /// factor·√n/σ(ε, δ).
     Rule(f64),
     /// So many.
     Fixed(u64),
 }
 
-impl Rows {
+impl MixedRows {
     pub(crate) fn count(self, n: usize, privacy: Privacy) -> Result<u64> {
         Ok(match self {
             Self::Rule(factor) => {
@@ -138,7 +138,7 @@ impl Method for Dgm {
 /// Mixing, noise, then plain least squares.
 struct Rmgm {
     mixing: Mixing,
-    rows: Rows,
+    rows: MixedRows,
 }
 
 impl Method for Rmgm {
@@ -148,8 +148,8 @@ impl Method for Rmgm {
             _ => "",
         };
         match self.rows {
-            Rows::Rule(factor) => format!("RMGM{mixing} k={factor}√n/σ").replace("k=1√", "k=√"),
-            Rows::Fixed(k) => format!("RMGM{mixing} k={k}"),
+            MixedRows::Rule(factor) => format!("RMGM{mixing} k={factor}√n/σ").replace("k=1√", "k=√"),
+            MixedRows::Fixed(k) => format!("RMGM{mixing} k={k}"),
         }
     }
 
@@ -277,7 +277,7 @@ pub(crate) fn ols_with_intercept() -> Box<dyn Method> {
 }
 
 /// The paper's RMGM with this mixing and number of rows.
-pub(crate) fn rmgm(mixing: Mixing, rows: Rows) -> Box<dyn Method> {
+pub(crate) fn rmgm(mixing: Mixing, rows: MixedRows) -> Box<dyn Method> {
     Box::new(Rmgm { mixing, rows })
 }
 
@@ -291,7 +291,7 @@ pub(crate) fn registry() -> Vec<Box<dyn Method>> {
     let mut methods = row_methods();
     for mixing in [Mixing::Bernoulli, Mixing::Sparse] {
         for factor in [1.0, 10.0] {
-            methods.push(rmgm(mixing, Rows::Rule(factor)));
+            methods.push(rmgm(mixing, MixedRows::Rule(factor)));
         }
     }
     methods.push(calibrated());

@@ -3,9 +3,8 @@
 use anyhow::{Context, Result};
 use faer::linalg::solvers::Solve as _;
 use faer::{Col, Mat};
-use potluck_core::calibrated::{Clipping, LocalMoments, Tails};
 use potluck_core::encoding::Encoder;
-use potluck_core::learn::{Evidence, Level, Released as Rows, posterior};
+use potluck_core::learn::{Clipping, Evidence, Level, LocalMoments, Released as Rows, Tails, posterior};
 use potluck_core::stage::Stage;
 use potluck_release::fit::{Regression, fit};
 use potluck_release::study::Party;
@@ -145,7 +144,7 @@ impl Released {
         let local = |(name, sums): (&str, Vec<Vec<i64>>)| {
             let plan = study.calibrated(name)?.context("the study is calibrated")?;
             let frame = plan.frame(&sums)?;
-            let moments = plan.local_moments(&sums, &frame)?;
+            let moments = LocalMoments::new(plan, &sums, &frame)?;
             let (clipping, centres) = (moments.clipping(&frame), moments.centres(&frame));
             let columns = study.definition().party(name)?.columns();
             let public = columns.iter().flat_map(|column| match column.encoder() {

@@ -125,9 +125,7 @@ impl<'a> Cell<'a> {
     /// The noise scale of the paper: 4·d_max·σ² for entries of (mixing/√w)·D, in units of the integer sums.
     fn sigma(&self, privacy: Privacy, weight: u64) -> Result<Sigma> {
         let norm_squared = self.table.largest_party as u128 * u128::from(Q.unsigned_abs()).pow(2);
-        let sigma =
-            sigma_for(privacy.classical()?, Share::WHOLE, (4 * norm_squared * u128::from(weight), 1))?;
-        Ok(Sigma::new(sigma)?)
+        Ok(sigma_for(privacy.classical()?, Share::WHOLE, (4 * norm_squared * u128::from(weight), 1))?)
     }
 
     fn subjects(&self) -> &Subjects {

@@ -95,8 +95,9 @@ impl Seeds {
     /// A seed from what `source` answers.
     ///
     /// # Privacy
-    /// If the answer is uniform and secret, so is the seed, SHA-256 taken as a random oracle; whatever the answer is,
-    /// seeds of different moments, purposes or counts differ (docs/PRIVACY.md#randomness).
+    /// If the answer is uniform and secret, so is the seed, SHA-256 taken as a random oracle;
+    /// whatever the answer is, seeds of different moments, purposes or counts differ: "What the
+    /// proofs rest on" and "What the rest of the hash is for" in docs/PRIVACY.md#randomness.
     fn next(
         &mut self,
         purpose: Purpose,
@@ -142,8 +143,10 @@ fn seed(purpose: Purpose) -> Result<Bytes, Error> {
 /// A generator seeded by the operating system.
 ///
 /// # Privacy
-/// The noise of every stage of every release comes from a generator of its own, made here
-/// (docs/PRIVACY.md#randomness).
+/// The noise of every stage of every release comes from a generator of its own, made here. Theorem
+/// 1 (docs/PRIVACY.md#the-deviate-is-exactly-normal) takes its bits for unbiased and independent;
+/// what that rests on stands in docs/PRIVACY.md#what-the-proof-assumes and
+/// docs/PRIVACY.md#randomness.
 pub fn secure_rng() -> Result<SecureRng, Error> {
     Ok(ChaCha20Rng::from_seed(*seed(Purpose::Noise)?))
 }

@@ -86,7 +86,7 @@ pub enum Error {
     Temporary(io::Error),
     /// There is no ledger.
     #[error(
-        "there is no ledger at {path}; make one with `potluck ledger init --ledger {path} --table NAME --epsilon E --delta D`"
+        "there is no ledger at {path}; make one with `potluck ledger init --ledger {path} --budget NAME --epsilon E --delta D`"
     )]
     NoLedger {
         /// Where it was looked for.
@@ -119,22 +119,22 @@ pub enum Error {
     /// No such budget.
     #[error("{0}")]
     NoBudget(NoBudget),
-    /// The budget of the table exists already.
-    #[error("the ledger has a budget for table {table:?} already; a budget is set once")]
+    /// The budget exists already.
+    #[error("the ledger has a budget {budget:?} already; a budget is set once")]
     BudgetExists {
-        /// The table.
-        table: String,
+        /// The budget.
+        budget: String,
     },
     /// The release was charged to another budget.
     #[error(
-        "the columns of {party} under this study are charged to the budget of table {other:?} already, not to that of {table:?}; one study and party is one release, and a second draw would reveal more than either budget counts. Go on with --budget {other}; nothing was read or charged"
+        "the columns of {party} under this study are charged to budget {other:?} already, not to {budget:?}; one study and party is one release, and a second draw would reveal more than either budget counts. Go on with --budget {other}; nothing was read or charged"
     )]
     OtherBudget {
         /// The party.
         party: String,
-        /// The table whose budget was named.
-        table: String,
-        /// The table whose budget the release is charged to.
+        /// The budget that was named.
+        budget: String,
+        /// The budget that the release is charged to.
         other: String,
     },
     /// The release would be of no use.
@@ -142,11 +142,11 @@ pub enum Error {
     Futile(Futility),
     /// The budget does not allow the release.
     #[error(
-        "the budget of table {table:?} does not allow this release: it needs {needed:.6} of μ², {left:.6} of {total:.6} is left; nothing was written or charged. Lower ε in a new study, or ask whoever set the budget"
+        "budget {budget:?} does not allow this release: it needs {needed:.6} of μ², {left:.6} of {total:.6} is left; nothing was written or charged. Lower ε in a new study, or ask whoever set the budget"
     )]
     Overspend {
-        /// The table.
-        table: String,
+        /// The budget.
+        budget: String,
         /// μ² of the release.
         needed: f64,
         /// μ² left.
@@ -159,18 +159,18 @@ pub enum Error {
 /// Why a ledger has no budget to charge.
 #[derive(Debug, Error)]
 pub enum NoBudget {
-    /// None for the table that was named.
+    /// None of the name that was given.
     #[error(
-        "the ledger has no budget for table {0:?}; set one with `potluck ledger init --table {0} --epsilon E --delta D`"
+        "the ledger has no budget {0:?}; set it with `potluck ledger init --budget {0} --epsilon E --delta D`"
     )]
-    OfTable(String),
+    Unknown(String),
     /// None at all.
     #[error(
-        "the ledger has no budget yet; set one with `potluck ledger init --table NAME --epsilon E --delta D`"
+        "the ledger has no budget yet; set one with `potluck ledger init --budget NAME --epsilon E --delta D`"
     )]
     Any,
-    /// Several, of these tables, and none was named.
-    #[error("the ledger has budgets for {}; say with --budget which one this release is charged to", .0.join(", "))]
+    /// Several, of these names, and none was given.
+    #[error("the ledger has the budgets {}; say with --budget which one this release is charged to", .0.join(", "))]
     Several(Vec<String>),
 }
 

@@ -1,8 +1,9 @@
-//! The ledger: what a party has spent, on which table.
+//! The ledger: what a party has spent, of which budget.
 //!
-//! A SQLite file at the party. A budget belongs to a named table and is set once. A release is a session: it is
-//! reserved, spent from the moment the first noise may have been drawn, and published. μ² is kept as a whole
-//! number of units of 2⁻⁶⁴, without rounding. Opening the ledger locks out every other process.
+//! A SQLite file at the party. A budget has a name and is set once. A release is a session: it is
+//! reserved, spent from the moment the first noise may have been drawn, and published. μ² is kept
+//! as a whole number of units of 2⁻⁶⁴, without rounding. Opening the ledger locks out every other
+//! process.
 
 mod refusals;
 
@@ -90,11 +91,11 @@ impl State {
     }
 }
 
-/// The budget of one table.
+/// What everything that is charged to it may cost together.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Budget {
-    /// The table.
-    pub table: String,
+    /// What it is called: after the table that it protects.
+    pub name: String,
     /// ε as set.
     pub epsilon: f64,
     /// δ as set.
@@ -116,7 +117,7 @@ impl Budget {
     /// The budget for machines; μ² exact, in units of 2⁻⁶⁴, which are too large for a JSON number.
     pub fn to_json(&self) -> Value {
         json!({
-            "table": self.table,
+            "budget": self.name,
             "epsilon": self.epsilon,
             "delta": self.delta,
             "total": self.total.units().to_string(),
@@ -131,8 +132,8 @@ impl Budget {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Session {
     id: i64,
-    /// Whose budget it is charged to.
-    pub table: String,
+    /// The budget that it is charged to.
+    pub budget: String,
     /// Id of the study.
     pub study_id: String,
     /// Name of the study.
@@ -155,7 +156,7 @@ impl Session {
     /// The session for machines; its charge exact, in units of 2⁻⁶⁴.
     pub fn to_json(&self) -> Value {
         json!({
-            "table": self.table,
+            "budget": self.budget,
             "study_id": self.study_id,
             "study": self.study_name,
             "party": self.party,
@@ -171,7 +172,7 @@ impl Session {
     fn checksum(&self) -> Vec<u8> {
         checksum(&[
             "session",
-            &self.table,
+            &self.budget,
             &self.study_id,
             &self.study_name,
             &self.party,
@@ -182,9 +183,9 @@ impl Session {
     }
 }
 
-fn budget_checksum(table: &str, epsilon: f64, delta: f64, total: MuSquared) -> Vec<u8> {
+fn budget_checksum(name: &str, epsilon: f64, delta: f64, total: MuSquared) -> Vec<u8> {
     let bits = |value: f64| value.to_bits().to_string();
-    checksum(&["budget", table, &bits(epsilon), &bits(delta), &total.units().to_string()])
+    checksum(&["budget", name, &bits(epsilon), &bits(delta), &total.units().to_string()])
 }
 
 /// SHA-256 over fields, each with its length.
@@ -337,34 +338,35 @@ impl Ledger {
         }))
     }
 
-    /// Sets the budget of a table, once.
+    /// Sets a budget, once.
     ///
     /// # Privacy
-    /// The total is μ² of the largest μ that keeps everything released from the table (ε, δ)-DP
-    /// (docs/PRIVACY.md#ledger).
-    pub fn set_budget(&mut self, table: &str, epsilon: Epsilon, delta: Delta) -> Result<Budget, Error> {
-        if self.budget(table)?.is_some() {
-            return Err(Error::BudgetExists { table: table.to_owned() });
+    /// The total is μ² of the largest μ that Theorem 2 of docs/PRIVACY.md#from-μ-to-ε-δ allows; it
+    /// keeps everything that is charged to the budget (ε, δ)-DP together: Claim L of
+    /// docs/PRIVACY.md#ledger.
+    pub fn set_budget(&mut self, name: &str, epsilon: Epsilon, delta: Delta) -> Result<Budget, Error> {
+        if self.budget(name)?.is_some() {
+            return Err(Error::BudgetExists { budget: name.to_owned() });
         }
         let total = Mu::analytic(epsilon, delta).map_err(potluck_release::Error::from)?.squared();
         self.connection
             .execute(
                 "INSERT INTO budget (name, epsilon, delta, total, checksum) VALUES (?1, ?2, ?3, ?4, ?5)",
                 params![
-                    table,
+                    name,
                     epsilon.get(),
                     delta.get(),
                     total.units().to_string(),
-                    budget_checksum(table, epsilon.get(), delta.get(), total)
+                    budget_checksum(name, epsilon.get(), delta.get(), total)
                 ],
             )
             .map_err(|error| self.error(error))?;
-        self.budget(table)?.ok_or_else(|| self.damaged("the budget just set is not there"))
+        self.budget(name)?.ok_or_else(|| self.damaged("the budget just set is not there"))
     }
 
-    /// The budget of a table.
-    pub fn budget(&self, table: &str) -> Result<Option<Budget>, Error> {
-        Ok(self.budgets()?.into_iter().find(|budget| budget.table == table))
+    /// The budget of this name.
+    pub fn budget(&self, name: &str) -> Result<Option<Budget>, Error> {
+        Ok(self.budgets()?.into_iter().find(|budget| budget.name == name))
     }
 
     /// All budgets, by name.
@@ -381,7 +383,7 @@ impl Ledger {
         let mut budgets = Vec::new();
         let sessions = self.sessions()?;
         for row in rows {
-            let (table, epsilon, delta, total, created, checksum): (
+            let (name, epsilon, delta, total, created, checksum): (
                 String,
                 f64,
                 f64,
@@ -390,25 +392,25 @@ impl Ledger {
                 Vec<u8>,
             ) = row.map_err(|error| self.error(error))?;
             let total = self.units(&total)?;
-            if checksum != budget_checksum(&table, epsilon, delta, total) {
+            if checksum != budget_checksum(&name, epsilon, delta, total) {
                 return Err(self.damaged("a budget does not match its checksum"));
             }
             let charges = sessions
                 .iter()
-                .filter(|session| session.table == table && session.state != State::Void)
+                .filter(|session| session.budget == name && session.state != State::Void)
                 .map(|session| session.charge);
             let spent = MuSquared::checked_sum(charges).ok_or_else(|| self.damaged("charges overflow"))?;
-            budgets.push(Budget { table, epsilon, delta, total, spent, created });
+            budgets.push(Budget { name, epsilon, delta, total, spent, created });
         }
         Ok(budgets)
     }
 
-    /// The only table with a budget, or the one named.
-    pub fn choose_table(&self, name: Option<&str>) -> Result<String, Error> {
-        let known: Vec<String> = self.budgets()?.into_iter().map(|budget| budget.table).collect();
+    /// The name of the only budget, or the one given if there is such a budget.
+    pub fn choose_budget(&self, name: Option<&str>) -> Result<String, Error> {
+        let known: Vec<String> = self.budgets()?.into_iter().map(|budget| budget.name).collect();
         match (name, known.as_slice()) {
-            (Some(name), known) if known.iter().any(|table| table == name) => Ok(name.to_owned()),
-            (Some(name), _) => Err(Error::NoBudget(NoBudget::OfTable(name.to_owned()))),
+            (Some(name), known) if known.iter().any(|known| known == name) => Ok(name.to_owned()),
+            (Some(name), _) => Err(Error::NoBudget(NoBudget::Unknown(name.to_owned()))),
             (None, [only]) => Ok(only.clone()),
             (None, []) => Err(Error::NoBudget(NoBudget::Any)),
             (None, several) => Err(Error::NoBudget(NoBudget::Several(several.to_vec()))),
@@ -430,7 +432,7 @@ impl Ledger {
                 let (charge, state): (String, String) = (row.get(5)?, row.get(6)?);
                 let session = Session {
                     id: row.get(0)?,
-                    table: row.get(1)?,
+                    budget: row.get(1)?,
                     study_id: row.get(2)?,
                     study_name: row.get(3)?,
                     party: row.get(4)?,
@@ -461,39 +463,39 @@ impl Ledger {
         text.parse().map(MuSquared::from_units).map_err(|_| self.damaged("a charge is not a number"))
     }
 
-    /// The live session of a party's release under a study, if there is one. Refuses if it is charged to another table's
-    /// budget.
+    /// The live session of a party's release under a study, if there is one. Refuses if it is
+    /// charged to another budget.
     ///
     /// # Privacy
-    /// A study and a party are one release, drawn once: the ledger's budgets may be about the same people
-    /// (docs/PRIVACY.md#ledger).
-    pub fn session(&self, table: &str, study_id: &str, party: &str) -> Result<Option<Session>, Error> {
+    /// A study and a party are one release, drawn once, for budgets of one ledger may be about the
+    /// same people: "One study and party, one draw", beside Claim L in docs/PRIVACY.md#ledger.
+    pub fn session(&self, budget: &str, study_id: &str, party: &str) -> Result<Option<Session>, Error> {
         let live = |session: &Session| {
             session.study_id == study_id && session.party == party && session.state != State::Void
         };
         let mut live: Vec<Session> = self.sessions()?.into_iter().filter(live).collect();
         // A ledger of version 0.1 may have several, one a budget; each of them stands.
-        if let Some(own) = live.iter().position(|session| session.table == table) {
+        if let Some(own) = live.iter().position(|session| session.budget == budget) {
             return Ok(Some(live.swap_remove(own)));
         }
         match live.pop() {
             None => Ok(None),
             Some(session) => Err(Error::OtherBudget {
                 party: session.party,
-                table: table.to_owned(),
-                other: session.table,
+                budget: budget.to_owned(),
+                other: session.budget,
             }),
         }
     }
 
-    /// Refuses a new release that the budget of a table does not allow; charges nothing.
-    pub fn check_budget(&self, table: &str, mu: Mu) -> Result<(), Error> {
-        let unknown = || Error::NoBudget(NoBudget::OfTable(table.to_owned()));
-        let budget = self.budget(table)?.ok_or_else(unknown)?;
+    /// Refuses a new release that the budget does not allow; charges nothing.
+    pub fn check_budget(&self, name: &str, mu: Mu) -> Result<(), Error> {
+        let unknown = || Error::NoBudget(NoBudget::Unknown(name.to_owned()));
+        let budget = self.budget(name)?.ok_or_else(unknown)?;
         let charge = mu.squared();
         if budget.left() < charge {
             return Err(Error::Overspend {
-                table: table.to_owned(),
+                budget: name.to_owned(),
                 needed: charge.to_f64(),
                 left: budget.left().to_f64(),
                 total: budget.total.to_f64(),
@@ -505,17 +507,18 @@ impl Ledger {
     /// Takes up the session of this release, or reserves its charge.
     ///
     /// # Privacy
-    /// The charges of all live sessions of a table, this one included, never exceed its total
-    /// (docs/PRIVACY.md#ledger).
-    pub fn reserve(&mut self, table: &str, purpose: Purpose<'_>) -> Result<Session, Error> {
-        if let Some(session) = self.session(table, purpose.study_id, purpose.party)? {
+    /// The charges of all live sessions of a budget, this one included, never exceed its total: the
+    /// filter of Theorem 4 (docs/PRIVACY.md#composition) that the proof of Claim L
+    /// (docs/PRIVACY.md#ledger) rests on.
+    pub fn reserve(&mut self, budget: &str, purpose: Purpose<'_>) -> Result<Session, Error> {
+        if let Some(session) = self.session(budget, purpose.study_id, purpose.party)? {
             return Ok(session);
         }
-        self.check_budget(table, purpose.mu)?;
+        self.check_budget(budget, purpose.mu)?;
         let charge = purpose.mu.squared();
         let session = Session {
             id: 0,
-            table: table.to_owned(),
+            budget: budget.to_owned(),
             study_id: purpose.study_id.to_owned(),
             study_name: purpose.study_name.to_owned(),
             party: purpose.party.to_owned(),
@@ -530,7 +533,7 @@ impl Ledger {
                 "INSERT INTO session (budget, study_id, study_name, party, charge, state, checksum)
                  VALUES (?1, ?2, ?3, ?4, ?5, 'reserved', ?6)",
                 params![
-                    table,
+                    budget,
                     purpose.study_id,
                     purpose.study_name,
                     purpose.party,
@@ -539,7 +542,7 @@ impl Ledger {
                 ],
             )
             .map_err(|error| self.error(error))?;
-        self.session(table, purpose.study_id, purpose.party)?
+        self.session(budget, purpose.study_id, purpose.party)?
             .ok_or_else(|| self.damaged("the session just reserved is not there"))
     }
 

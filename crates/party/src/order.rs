@@ -27,7 +27,7 @@ pub struct Order {
     pub party: String,
     /// The party's ledger.
     pub ledger: PathBuf,
-    /// The table whose budget is charged; if none is named, the only one of the ledger.
+    /// The budget that is charged; if none is named, the only one of the ledger.
     pub budget: Option<String>,
     /// Where the release goes.
     pub out: PathBuf,
@@ -48,7 +48,7 @@ impl Order {
         refuse_same_file(&self.out, &self.inputs())?;
         let signing_key = self.signing_key.as_deref().map(SigningKey::load).transpose()?;
         let ledger = Ledger::open(&self.ledger)?;
-        let budget = ledger.choose_table(self.budget.as_deref())?;
+        let budget = ledger.choose_budget(self.budget.as_deref())?;
         let Self { study, party, ledger: ledger_path, out, existing, accept_low_accuracy, .. } = self;
         let agreed = Agreed { study, party, ledger: ledger_path, budget, out, existing, signing_key };
         let terms = agreed.terms();
@@ -135,7 +135,7 @@ impl Question {
         &self.agreed.party
     }
 
-    /// The table whose budget is charged.
+    /// The budget that is charged.
     pub fn budget(&self) -> &str {
         &self.agreed.budget
     }

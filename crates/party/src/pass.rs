@@ -1,7 +1,9 @@
 //! One pass over a table: validate every row and add up a stage's sums, on several threads.
 //!
-//! Each thread adds to sums of its own; integer sums do not depend on who added what, so the result is the same for any
-//! number of threads and any batch size.
+//! Each thread adds to sums of its own; integer sums do not depend on who added what, so the result
+//! is the same for any number of threads and any batch size. Sums too large for a copy a thread are
+//! shared behind a lock. If values are bad, the error is that of the first bad batch, however the
+//! threads ran, and in it of the first bad column.
 
 use std::cmp::Ordering::{Equal, Greater, Less};
 use std::collections::HashMap;
@@ -20,7 +22,7 @@ use potluck_release::study::{IdKind, Party, Study};
 
 use crate::duplicates::{Fingerprints, find_repeated};
 use crate::reading::{Access, ExtraColumns, Reading};
-use crate::stage::Sums;
+use crate::sums::Sums;
 use crate::table::convert::Converter;
 use crate::table::{Stamp, Table, read_parts};
 use crate::{Error, Refusal, lock};

@@ -3,7 +3,6 @@
 //! Whatever happens in between, running the same release again takes it up where it stopped: noise that was
 //! stored is used again, a charge is made once, and a finished file comes out with the same bytes.
 
-use std::num::NonZero;
 use std::path::{Path, PathBuf};
 
 use potluck_core::stage::{Stage, Statistic};
@@ -13,12 +12,10 @@ use potluck_release::release::{Outline, Written};
 use potluck_release::signing::SigningKey;
 use rand_core::CryptoRng;
 
-pub use crate::reading::ExtraColumns;
-
 use crate::ledger::{Budget, CHUNK, Purpose, Session, State, StoredStage};
 use crate::pass::Input;
-use crate::reading::{Access, Reading, Resources};
-use crate::stage::{RowNoise, Sums, keeps_rows};
+use crate::reading::{Access, Reading};
+use crate::sums::{RowNoise, Sums, keeps_rows};
 use crate::{Error, Ledger, NoBudget, Table, entropy};
 
 /// Under what a release is drawn: whose it is, what is charged, and where it goes.
@@ -28,7 +25,7 @@ pub struct Terms<'a> {
     pub study: &'a Study,
     /// Which of its parties we are.
     pub party: &'a str,
-    /// Whose budget is charged.
+    /// The budget that is charged.
     pub budget: &'a str,
     /// Where the release goes.
     pub out: &'a Path,
@@ -56,36 +53,20 @@ impl Terms<'_> {
 
     /// How the budget stands.
     pub(crate) fn balance(&self, ledger: &Ledger) -> Result<Budget, Error> {
-        let unknown = || Error::NoBudget(NoBudget::OfTable(self.budget.to_owned()));
+        let unknown = || Error::NoBudget(NoBudget::Unknown(self.budget.to_owned()));
         ledger.budget(self.budget)?.ok_or_else(unknown)
     }
 }
 
-/// Everything about a release that nobody has to be asked about: for programs that made the table
-/// and the ledger up themselves. Where people are asked, there is an [`Order`](crate::Order).
+/// A release that nobody has to be asked about: for programs that made the table and the ledger up
+/// themselves. Where people are asked, there is an [`Order`](crate::Order).
 pub struct Job<'a> {
-    /// The sealed study.
-    pub study: &'a Study,
-    /// Which of its parties we are.
-    pub party: &'a str,
+    /// Under what it is drawn.
+    pub terms: Terms<'a>,
     /// Our raw table.
     pub table: &'a Table,
-    /// The column that holds the ids.
-    pub id_column: &'a str,
-    /// Whether the table may have columns that the study does not name.
-    pub extra_columns: ExtraColumns,
-    /// Whose budget is charged.
-    pub budget: &'a str,
-    /// Where the release goes.
-    pub out: &'a Path,
-    /// What to do when there is a file already.
-    pub existing: Existing,
-    /// The key to sign with.
-    pub signing_key: Option<&'a SigningKey>,
-    /// How many threads may work.
-    pub threads: NonZero<usize>,
-    /// Where temporary files go.
-    pub tmp: PathBuf,
+    /// How it is read.
+    pub access: Access,
 }
 
 /// The steps of a release. What has been done when the step is reported survives a crash. Some steps are taken for each
@@ -143,27 +124,6 @@ pub trait Observer: Sync {
     }
 }
 
-impl Job<'_> {
-    fn terms(&self) -> Terms<'_> {
-        Terms {
-            study: self.study,
-            party: self.party,
-            budget: self.budget,
-            out: self.out,
-            existing: self.existing,
-            signing_key: self.signing_key,
-        }
-    }
-
-    fn access(&self) -> Access {
-        Access {
-            id_column: self.id_column.to_owned(),
-            extra_columns: self.extra_columns,
-            resources: Resources { threads: self.threads, tmp: self.tmp.clone() },
-        }
-    }
-}
-
 /// Tells an observer how far a pass is, and stops it if the observer wants that.
 pub(crate) fn progress(observer: &dyn Observer) -> impl Fn(u64) -> Result<(), Error> + Sync {
     move |done| {
@@ -204,9 +164,9 @@ pub fn release_with<R: CryptoRng>(
     observer: &dyn Observer,
     seed: impl Fn() -> Result<R, Error>,
 ) -> Result<Published, Error> {
-    let access = job.access();
-    let reading = Reading { study: job.study, party: job.party, table: job.table, access: &access };
-    draw_from_table(&job.terms(), &reading, ledger, observer, seed)
+    let Job { terms, table, access } = job;
+    let reading = Reading { study: terms.study, party: terms.party, table, access };
+    draw_from_table(terms, &reading, ledger, observer, seed)
 }
 
 /// Draws every stage that is missing from a party's table, and writes the release.

@@ -1,97 +1,123 @@
-//! One stage's exact sums as a private file, for an auditor inside the party.
+//! Exact sums of a stage, before and after noise.
 
-use std::io::{self, BufWriter, Write};
-use std::num::NonZero;
-use std::path::{Path, PathBuf};
+use potluck_core::encoding::EncodedRows;
+use potluck_core::mixing::{Mixing, SubjectDigest};
+use potluck_core::noise::{Sigma, add_noise};
+use potluck_core::stage::{Stage, Statistic};
+use rand_core::CryptoRng;
+use zeroize::Zeroize;
 
-use potluck_core::stage::Stage;
-use potluck_release::Study;
-use potluck_release::files::{Audience, Existing, PendingFile, check_writable};
+use crate::Error;
+use crate::ledger::{CHUNK, StageWriter};
 
-use crate::pass::Input;
-use crate::reading::{Access, ExtraColumns, Reading, Resources};
-use crate::release::progress;
-use crate::stage::keeps_rows;
-use crate::{Error, Observer, Table};
+/// Whether the stage keeps a row for every subject: too many to hold, so they pass through in
+/// blocks.
+pub(crate) fn keeps_rows(stage: &Stage) -> bool {
+    matches!(stage.statistic, Statistic::Mixed { mixing: Mixing::Identity, .. })
+}
 
-/// Computes the exact sums of the stage that follows on `earlier`, the noised sums of the stages
-/// before it, and writes them to a file in `state` that only its owner can read. Nothing is
-/// charged, because nothing is published: the file is as private as the table.
-pub fn write(
-    reading: &Reading<'_>,
-    earlier: &[Vec<i64>],
-    state: &Path,
-    existing: Existing,
-    observer: &dyn Observer,
-) -> Result<PathBuf, Error> {
-    let Reading { study, party, .. } = *reading;
-    let stage = study.stage(party, earlier)?.ok_or(potluck_release::Error::Stages)?;
-    let names = study.own_party(party)?.encoded_names();
-    let path = state.join(format!("{party}.{}.sums.csv", stage.name));
-    check_writable(&path, existing)?;
-    let input = Input::new(reading)?;
-    let progress = progress(observer);
-    let failed = |source| potluck_release::Error::Write { path: path.clone(), source };
-    let sums = if keeps_rows(&stage) { None } else { Some(input.sums(&stage, &progress)?) };
-    let write = |file: &mut _| -> Result<(), Error> {
-        let mut lines = Lines { stage: &stage, names: &names, file: BufWriter::new(file), next: 0 };
-        lines.file.write_all(b"row,column,sum\n").map_err(failed)?;
-        match &sums {
-            Some(sums) => lines.add(sums.values()).map_err(failed)?,
-            // Every sum is a value of one row.
-            None => input.in_order(&stage, &mut |encoded| {
-                lines.add(encoded).map_err(failed)?;
-                progress((lines.next / names.len()) as u64)
-            })?,
+/// Exact integer sums before noise. No `Debug`; wiped when dropped.
+pub(crate) struct Sums(Vec<i64>);
+
+impl Sums {
+    pub(crate) fn zero(stage: &Stage) -> Self {
+        Self(vec![0; stage.coordinates()])
+    }
+
+    /// Sums that were computed elsewhere.
+    pub(crate) fn from_exact(sums: Vec<i64>, stage: &Stage) -> Self {
+        assert_eq!(sums.len(), stage.coordinates(), "every sum of the stage");
+        Self(sums)
+    }
+
+    /// Adds encoded rows.
+    pub(crate) fn add(
+        &mut self,
+        stage: &Stage,
+        subjects: &[SubjectDigest],
+        first: u64,
+        encoded: &EncodedRows,
+    ) {
+        stage.accumulate(subjects, first, encoded, &mut self.0);
+    }
+
+    pub(crate) fn merge(&mut self, other: &Self) {
+        for (sum, part) in self.0.iter_mut().zip(&other.0) {
+            // Overflow is excluded when the study is checked: n·C < 2⁶².
+            *sum += part;
         }
-        Ok(lines.file.flush().map_err(failed)?)
-    };
-    let (pending, ()) = PendingFile::fill(&path, existing, Audience::Owner, write)?;
-    pending.publish()?;
-    Ok(path)
+    }
+
+    /// Adds the stage's noise; the exact sums are gone afterwards.
+    ///
+    /// # Privacy
+    /// This is the mechanism of Theorem 3, docs/PRIVACY.md#what-a-release-costs. That the scales
+    /// suffice for the sums is Lemma S, Lemma L or Theorem M, as the stage says where it is made.
+    pub(crate) fn noised<R: CryptoRng>(mut self, stage: &Stage, rng: &mut R) -> Vec<i64> {
+        stage.add_noise(&mut self.0, rng);
+        std::mem::take(&mut self.0)
+    }
+
+    /// The exact sums, for the party's own audit file.
+    pub(crate) fn values(&self) -> &[i64] {
+        &self.0
+    }
 }
 
-/// The same, for programs that hold every choice apart.
-#[expect(clippy::too_many_arguments, reason = "the experiments call it so")]
-pub fn write_sums(
-    study: &Study,
-    party: &str,
-    earlier: &[Vec<i64>],
-    table: &Table,
-    id_column: &str,
-    extra_columns: ExtraColumns,
-    threads: NonZero<usize>,
-    tmp: &Path,
-    state: &Path,
-    existing: Existing,
-    observer: &dyn Observer,
-) -> Result<PathBuf, Error> {
-    let resources = Resources { threads, tmp: tmp.to_owned() };
-    let access = Access { id_column: id_column.to_owned(), extra_columns, resources };
-    write(&Reading { study, party, table, access: &access }, earlier, state, existing, observer)
+impl Drop for Sums {
+    fn drop(&mut self) {
+        self.0.zeroize();
+    }
 }
 
-/// The lines of the file, one a sum.
-struct Lines<'a, W> {
-    stage: &'a Stage,
-    names: &'a [String],
-    file: W,
-    /// The coordinate of the next sum.
-    next: usize,
+/// Noise for a stage that keeps every row: rows go in, noised rows go to the ledger, a chunk at a
+/// time. Chunks do not depend on how the rows come, so neither does the noise. No `Debug`; wiped
+/// when dropped.
+pub(crate) struct RowNoise<'a, R> {
+    chunk: Vec<i64>,
+    sigma: Sigma,
+    limit: i64,
+    rng: &'a mut R,
 }
 
-impl<W: Write> Lines<'_, W> {
-    fn add<T: Copy + Into<i64>>(&mut self, sums: &[T]) -> io::Result<()> {
-        for &sum in sums {
-            let (row, column) = self.stage.label(self.next, self.names);
-            let sum: i64 = sum.into();
-            if column.contains(['"', ',', '\n']) {
-                writeln!(self.file, "{row},\"{}\",{sum}", column.replace('"', "\"\""))?;
-            } else {
-                writeln!(self.file, "{row},{column},{sum}")?;
+impl<'a, R: CryptoRng> RowNoise<'a, R> {
+    pub(crate) fn new(stage: &Stage, rng: &'a mut R) -> Self {
+        let &[(_, sigma)] = stage.noise.as_slice() else { unreachable!("all rows have the same noise") };
+        Self { chunk: Vec::with_capacity(CHUNK), sigma, limit: stage.sum_limit(), rng }
+    }
+
+    /// Takes encoded rows.
+    pub(crate) fn add(&mut self, mut encoded: &[i32], store: &mut StageWriter<'_>) -> Result<(), Error> {
+        while !encoded.is_empty() {
+            let (now, later) = encoded.split_at(encoded.len().min(CHUNK - self.chunk.len()));
+            self.chunk.extend(now.iter().map(|&q| i64::from(q)));
+            encoded = later;
+            if self.chunk.len() == CHUNK {
+                self.store(store)?;
             }
-            self.next += 1;
         }
         Ok(())
+    }
+
+    /// Stores what is left.
+    pub(crate) fn finish(mut self, store: &mut StageWriter<'_>) -> Result<(), Error> {
+        if self.chunk.is_empty() { Ok(()) } else { self.store(store) }
+    }
+
+    /// # Privacy
+    /// Every row has noise of its own: the mechanism of Theorem 3
+    /// (docs/PRIVACY.md#what-a-release-costs), a chunk at a time, with the scale of Theorem M
+    /// (docs/PRIVACY.md#mixed-rows).
+    fn store(&mut self, store: &mut StageWriter<'_>) -> Result<(), Error> {
+        add_noise(&mut self.chunk, self.sigma, self.limit, self.rng);
+        store.push(&self.chunk)?;
+        self.chunk.clear();
+        Ok(())
+    }
+}
+
+impl<R> Drop for RowNoise<'_, R> {
+    fn drop(&mut self) {
+        self.chunk.zeroize();
     }
 }

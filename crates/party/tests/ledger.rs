@@ -209,17 +209,17 @@ fn an_interrupted_start_is_taken_up() {
 }
 
 #[test]
-fn the_table_is_chosen_only_where_there_is_no_doubt() {
+fn the_budget_is_chosen_only_where_there_is_no_doubt() {
     let folder = tempfile::tempdir().unwrap();
     let mut ledger = Ledger::open_or_create(&folder.path().join("ledger.sqlite")).unwrap();
-    assert!(ledger.choose_table(None).is_err());
+    assert!(ledger.choose_budget(None).is_err());
     ledger.set_budget("people", epsilon(1.0), delta()).unwrap();
-    assert_eq!(ledger.choose_table(None).unwrap(), "people");
-    assert!(ledger.choose_table(Some("animals")).is_err());
+    assert_eq!(ledger.choose_budget(None).unwrap(), "people");
+    assert!(ledger.choose_budget(Some("animals")).is_err());
     ledger.set_budget("animals", epsilon(1.0), delta()).unwrap();
-    let doubt = ledger.choose_table(None).unwrap_err().to_string();
+    let doubt = ledger.choose_budget(None).unwrap_err().to_string();
     assert!(doubt.contains("animals, people") && doubt.contains("--budget"), "{doubt}");
-    assert_eq!(ledger.choose_table(Some("animals")).unwrap(), "animals");
+    assert_eq!(ledger.choose_budget(Some("animals")).unwrap(), "animals");
 }
 
 /// Budgets of two names may be about the same people, and two draws of one stage average the noise away.
@@ -229,13 +229,13 @@ fn one_study_and_party_is_charged_to_one_budget_only() {
     let path = folder.path().join("ledger.sqlite");
     let mut ledger = Ledger::open_or_create(&path).unwrap();
     let mu = Mu::from_numerator(1000).unwrap();
-    for table in ["people", "patients", "clients"] {
-        ledger.set_budget(table, epsilon(1.0), delta()).unwrap();
+    for budget in ["people", "patients", "clients"] {
+        ledger.set_budget(budget, epsilon(1.0), delta()).unwrap();
     }
     let refused = |ledger: &mut Ledger, state: &str| {
         let error = ledger.reserve("patients", purpose("a", mu)).unwrap_err();
-        let Error::OtherBudget { table, other, .. } = &error else { panic!("{state}: {error}") };
-        assert_eq!((table.as_str(), other.as_str()), ("patients", "people"), "{state}");
+        let Error::OtherBudget { budget, other, .. } = &error else { panic!("{state}: {error}") };
+        assert_eq!((budget.as_str(), other.as_str()), ("patients", "people"), "{state}");
         assert!(error.to_string().contains("--budget people"), "{error}");
         assert!(ledger.session("clients", "a", "north").is_err(), "{state}");
         assert_eq!(ledger.budget("patients").unwrap().unwrap().spent, MuSquared::ZERO, "{state}");
@@ -286,6 +286,47 @@ fn a_ledger_of_version_1_is_taken_over_with_all_that_it_has() {
     // What a later version left is not understood.
     Connection::open(&path).unwrap().execute_batch("PRAGMA user_version = 3;").unwrap();
     assert!(matches!(Ledger::open(&path), Err(Error::LedgerDamaged { .. })));
+}
+
+/// What version 0.1 wrote, with checksums by hand: SHA-256 over the fields, each after its length
+/// in eight bytes, the lowest first. A ledger that somebody has must open whatever becomes of the
+/// code.
+#[test]
+fn a_ledger_that_version_1_wrote_is_read() {
+    const LEDGER: &str = "
+        CREATE TABLE budget (
+            name TEXT PRIMARY KEY, epsilon REAL NOT NULL, delta REAL NOT NULL, total TEXT NOT NULL,
+            created TEXT NOT NULL DEFAULT (datetime('now')), checksum BLOB NOT NULL
+        ) STRICT;
+        CREATE TABLE session (
+            id INTEGER PRIMARY KEY, budget TEXT NOT NULL REFERENCES budget(name), study_id TEXT NOT NULL,
+            study_name TEXT NOT NULL, party TEXT NOT NULL, charge TEXT NOT NULL,
+            state TEXT NOT NULL CHECK (state IN ('reserved', 'spent', 'published', 'void')), content_hash TEXT,
+            created TEXT NOT NULL DEFAULT (datetime('now')), changed TEXT NOT NULL DEFAULT (datetime('now')),
+            checksum BLOB NOT NULL
+        ) STRICT;
+        CREATE TABLE stage (
+            session INTEGER NOT NULL REFERENCES session(id), position INTEGER NOT NULL, chunk INTEGER NOT NULL,
+            chunks INTEGER NOT NULL, noised BLOB NOT NULL, checksum BLOB NOT NULL,
+            PRIMARY KEY (session, position, chunk)
+        ) STRICT;
+        INSERT INTO budget VALUES ('patients', 1.0, 1e-6, '1033562124863635456', '2024-05-01 10:00:00',
+            x'6fb3ef8532ebcebcb7cac1973a5c686a2bf826ebe11438823fa0fa8a17dbf44f');
+        INSERT INTO session VALUES (1, 'patients', 'ab12', 'pressure', 'north', '1000000', 'published', 'cd34',
+            '2024-05-02 10:00:00', '2024-05-02 10:05:00',
+            x'141196f153b37f23cdd8b03eb2c950555110eceff882a71279641202f9d5f2a2');
+        PRAGMA application_id = 1886352492;
+        PRAGMA user_version = 1;";
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("ledger.sqlite");
+    Connection::open(&path).unwrap().execute_batch(LEDGER).unwrap();
+    for _ in 0..2 {
+        let shown = Ledger::open(&path).unwrap().to_json().unwrap();
+        assert_eq!(shown["budgets"][0]["budget"], "patients");
+        assert_eq!(shown["budgets"][0]["spent"], "1000000");
+        assert_eq!(shown["sessions"][0]["budget"], "patients");
+        assert_eq!(shown["sessions"][0]["state"], "published");
+    }
 }
 
 #[test]

@@ -5,10 +5,10 @@ mod support;
 
 use std::fs;
 
-use potluck_core::mixing::MixingKey;
+use potluck_fixtures::sealed;
 use potluck_party::release::release_with;
 use potluck_party::{Error, Refusal, Table};
-use potluck_release::{Draft, Study};
+use potluck_release::Study;
 use rand_chacha::ChaCha20Rng;
 use rand_core::SeedableRng;
 use support::{PARTY, job, ledger_with, new_ledger};
@@ -16,15 +16,12 @@ use support::{PARTY, job, ledger_with, new_ledger};
 const ROWS: usize = 30;
 
 fn study(method: &str, more: &str) -> Study {
-    let text = format!(
-        "format = 1\n[study]\nname = \"test\"\nrows = {ROWS}\nid = \"integer\"\nmethod = \"{method}\"\n\
-         [privacy]\nepsilon = 1.0\ndelta = 1e-5\n\
-         [[party]]\nname = \"{PARTY}\"\n\
-         [[party.column]]\nname = \"age\"\nlo = 0\nhi = 100\n\
-         [[party.column]]\nname = \"diagnosis\"\nlevels = [\"none\", \"flu\", \"other\"]\n{more}\n\
-         [[party]]\nname = \"registry\"\n[[party.column]]\nname = \"outcome\"\nlo = 0\nhi = 1\n"
-    );
-    Draft::parse(&text).unwrap().seal(MixingKey::new([7; 32])).unwrap()
+    let diagnosis = format!("diagnosis levels = [\"none\", \"flu\", \"other\"]; {more}");
+    let text = potluck_fixtures::study("test", ROWS as u64)
+        .settings(&format!("method = \"{method}\""))
+        .party(PARTY, &["age lo = 0; hi = 100", &diagnosis])
+        .party("registry", &["outcome lo = 0; hi = 1"]);
+    sealed(&text.to_string(), 7)
 }
 
 fn csv(rows: usize, changed: usize, line: &str) -> String {

@@ -541,8 +541,8 @@ fn sums_of_one_release_are_not_noised_under_a_second_budget() {
         second.finish(&mut ledger, &out, Existing::Keep, None, &()).map(drop),
     ];
     for refused in refusals {
-        let Err(Error::OtherBudget { table, other, .. }) = refused else { panic!("it was taken") };
-        assert_eq!((table.as_str(), other.as_str()), ("clients", "patients"));
+        let Err(Error::OtherBudget { budget, other, .. }) = refused else { panic!("it was taken") };
+        assert_eq!((budget.as_str(), other.as_str()), ("clients", "patients"));
     }
     assert_eq!(ledger.budget("clients").unwrap().unwrap().spent, MuSquared::ZERO);
 }

@@ -133,13 +133,16 @@ fn of_release(error: &potluck_release::Error) -> String {
         E::StudySyntax { detail } => format!(
             "the study is not in the expected form: {detail}\nsee docs/FORMAT.md, or build it with Study.new(…)"
         ),
-        E::Study { place, problem } => format!("study: {place}: {}", problem.in_words(&Package)),
+        E::Study(mistakes) => mistakes.in_words(&Package),
         E::NotSealed => {
             "the study is not sealed; seal it with .seal(), save it, and give the sealed file to every party"
                 .to_owned()
         }
         E::BaseMissing { base } => {
             format!("this study extends {base}; pass that study, sealed, with base=Study.load(…)")
+        }
+        E::BaseNeedless => {
+            "the study is sealed and holds what it needs of the study it extends; leave base out".to_owned()
         }
         E::Join(problem) => format!("cannot join: {}", problem.in_words(&Package)),
         E::Key { path, problem } => {
@@ -180,8 +183,8 @@ fn of_party(error: &potluck_party::Error) -> String {
         }
         E::Refused { source, .. } => of_party(source),
         E::Futile(futility) => format!("{futility} To publish all the same, pass accept_low_accuracy=True"),
-        E::OtherBudget { party, table, other } => format!(
-            "the columns of {party} under this study are charged to the budget of table {other:?} already, not to that of {table:?}; one study and party is one release, and a second draw would reveal more than either budget counts. Go on with budget={other:?}; nothing was read or charged"
+        E::OtherBudget { party, budget, other } => format!(
+            "the columns of {party} under this study are charged to budget {other:?} already, not to {budget:?}; one study and party is one release, and a second draw would reveal more than either budget counts. Go on with budget={other:?}; nothing was read or charged"
         ),
         E::Interrupted { stage, source } => format!(
             "stage {stage} could not be computed: {}\nThe charge stands, and the stages before it are stored: once this is mended, make the same call again; it goes on from there at no further charge",
@@ -191,19 +194,19 @@ fn of_party(error: &potluck_party::Error) -> String {
             format!("cannot use a temporary file: {source}; choose another folder with tmp_dir=…")
         }
         E::NoLedger { path } => format!(
-            "there is no ledger at {}; make one with potluck.Ledger(…).init(table, epsilon, delta)",
+            "there is no ledger at {}; make one with potluck.Ledger(…).init(budget, epsilon, delta)",
             path.display()
         ),
-        E::NoBudget(NoBudget::OfTable(table)) => format!(
-            "the ledger has no budget for table {table:?}; set one with potluck.Ledger(…).init(table, epsilon, delta)"
+        E::NoBudget(NoBudget::Unknown(name)) => format!(
+            "the ledger has no budget {name:?}; set it with potluck.Ledger(…).init({name:?}, epsilon, delta)"
         ),
         E::NoBudget(NoBudget::Any) => {
-            "the ledger has no budget yet; set one with potluck.Ledger(…).init(table, epsilon, delta)"
+            "the ledger has no budget yet; set one with potluck.Ledger(…).init(budget, epsilon, delta)"
                 .to_owned()
         }
-        E::NoBudget(NoBudget::Several(tables)) => format!(
-            "the ledger has budgets for {}; say with budget=… which one this release is charged to",
-            tables.join(", ")
+        E::NoBudget(NoBudget::Several(names)) => format!(
+            "the ledger has the budgets {}; say with budget=… which one this release is charged to",
+            names.join(", ")
         ),
         other => other.to_string(),
     }
@@ -239,7 +242,7 @@ impl Voice for Package {
             Remedy::Extend { base } => {
                 return format!("add extends = \"{base}\" to [study], or leave base out");
             }
-            neutral @ Remedy::CheckSpelling => return Command.say(neutral),
+            neutral @ (Remedy::CheckSpelling | Remedy::Write(_)) => return Command.say(neutral),
         };
         words.to_owned()
     }

@@ -12,7 +12,7 @@ use pyo3::types::PyType;
 use crate::errors::Error;
 use crate::{json, work};
 
-/// A party's record of what it has spent, on which table: a file.
+/// A party's record of what it has spent, of which budget: a file.
 ///
 /// Without a path: the one that the environment variable POTLUCK_LEDGER names, or potluck/ledger.sqlite in the user's
 /// data folder. The file is open only while a call lasts.
@@ -47,18 +47,19 @@ impl Ledger {
         self.path()
     }
 
-    /// Sets the budget of a table, once: everything ever released from it stays within (ε, δ).
+    /// Sets a budget, once: everything that is ever charged to it stays within (ε, δ). Charge all
+    /// releases from one table to one budget.
     fn init<'py>(
         &self,
         py: Python<'py>,
-        table: &str,
+        budget: &str,
         epsilon: f64,
         delta: f64,
     ) -> Result<Bound<'py, PyAny>, Error> {
         let epsilon = Epsilon::new(epsilon).map_err(potluck_release::Error::from)?;
         let delta = Delta::new(delta).map_err(potluck_release::Error::from)?;
         let budget = work::away(py, || {
-            potluck_party::Ledger::open_or_create(&self.path)?.set_budget(table, epsilon, delta)
+            potluck_party::Ledger::open_or_create(&self.path)?.set_budget(budget, epsilon, delta)
         })?;
         Ok(json::to_python(py, &budget.to_json())?)
     }

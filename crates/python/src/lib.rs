@@ -6,10 +6,12 @@
 
 #![expect(clippy::needless_pass_by_value, reason = "what is converted from Python comes as a value")]
 
+mod audit;
 mod dataset;
 mod errors;
 mod hub;
 mod json;
+mod key;
 mod ledger;
 mod model;
 mod order;
@@ -28,9 +30,13 @@ mod _potluck {
     use pyo3::prelude::*;
 
     #[pymodule_export]
+    use super::audit::sums;
+    #[pymodule_export]
     use super::dataset::{PublicDataset, join};
     #[pymodule_export]
     use super::hub::{Hub, HubStudy, connect};
+    #[pymodule_export]
+    use super::key::new_signing_key;
     #[pymodule_export]
     use super::ledger::Ledger;
     #[pymodule_export]
@@ -38,7 +44,7 @@ mod _potluck {
     #[pymodule_export]
     use super::preview::Preview;
     #[pymodule_export]
-    use super::release::{Published, new_signing_key, release, sums};
+    use super::release::{Published, release};
     #[pymodule_export]
     use super::staged::StagedRelease;
     #[pymodule_export]

@@ -139,7 +139,7 @@ fn in_words(question: &Question) -> String {
         ));
     }
     text.push_str(&format!(
-        "\nPublish the columns of {} and charge {:.1}% of the budget of table {:?}?",
+        "\nPublish the columns of {} and charge {:.1}% of budget {:?}?",
         question.party(),
         100.0 * question.share,
         question.budget()

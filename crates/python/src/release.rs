@@ -1,17 +1,15 @@
-//! Releases and audits.
+//! Releases.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
 
 use potluck_party::order::{Agreed, Prepared};
-use potluck_party::{Observer, Reading, Table, entropy};
-use potluck_release::Release;
+use potluck_party::{Observer, Table};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 use crate::errors::Error;
 use crate::order::{Asked, GivenAccess, Order};
-use crate::study::{Study, existing};
+use crate::study::Study;
 use crate::table::{Given, Keeping};
 use crate::work;
 
@@ -30,9 +28,10 @@ pub(crate) struct Published {
     signed_by: Option<String>,
     /// Whether its noise had been drawn before: then the table was not read, and this is the same release again.
     repeated: bool,
-    /// What is left of the table's budget after this release, as μ²: the sum of squares that charges add up to, not ε.
+    /// What is left of the budget after this release, as μ²: the sum of squares that charges add up
+    /// to, not ε.
     budget_left: f64,
-    /// The table's budget in all, as μ².
+    /// The budget in all, as μ².
     budget_total: f64,
 }
 
@@ -149,45 +148,4 @@ fn open(
     }
     let agreed = prepared.confirm(|question| asked.agree(py, question))?;
     Ok((agreed, given.open(py, keep, given_access.keeping(), tmp)?))
-}
-
-/// Computes the exact sums of one stage, for an audit inside the party; see potluck.sums.
-#[pyfunction]
-#[pyo3(signature = (study, party, data, access, *, state, release, stage, overwrite, progress))]
-#[expect(clippy::too_many_arguments, reason = "they are what potluck.sums is given, in Python's words")]
-pub(crate) fn sums(
-    py: Python<'_>,
-    study: &Study,
-    party: &str,
-    data: &Bound<'_, PyAny>,
-    access: GivenAccess,
-    state: PathBuf,
-    release: Option<PathBuf>,
-    stage: Option<usize>,
-    overwrite: bool,
-    progress: Option<Py<PyAny>>,
-) -> Result<OsString, Error> {
-    let study = study.sealed_study()?;
-    let keep = access.access.needed_columns(study, party)?;
-    let earlier = match &release {
-        Some(path) => work::away(py, || Release::read(path))?.sums_before(study, party, stage)?,
-        None => Vec::new(),
-    };
-    let table = access.open(data, keep.as_deref())?;
-    let reading = Reading { study, party, table: &table, access: &access.access };
-    let path = work::run(py, progress.as_ref(), |observer| {
-        observer.stage("", 0);
-        potluck_party::sums::write(&reading, &earlier, &state, existing(overwrite), observer)
-    })?;
-    Ok(path.into_os_string())
-}
-
-/// Makes an Ed25519 key to sign releases with: the private key at `path`, readable by its owner only, and the public
-/// key beside it, with `.pub` behind. Returns the public key.
-#[pyfunction]
-#[pyo3(signature = (path, *, overwrite=false))]
-pub(crate) fn new_signing_key(path: PathBuf, overwrite: bool) -> Result<String, Error> {
-    let key = entropy::new_signing_key()?;
-    key.save_pair(&path, existing(overwrite))?;
-    Ok(key.public().to_string())
 }

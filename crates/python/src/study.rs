@@ -7,8 +7,8 @@ use std::path::PathBuf;
 
 use potluck_party::{Reading, Resources, entropy};
 use potluck_release::files::{Audience, Existing, write_file};
-use potluck_release::study::{self, Definition, Domain};
-use potluck_release::{Draft, Error as ReleaseError, Extension, Plan};
+use potluck_release::study::{self, Definition, Domain, Unsealed};
+use potluck_release::{AnyStudy, Error as ReleaseError, Plan};
 use potluck_simulation::{Rehearsal, Wanted};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyMapping, PyTuple};
@@ -159,16 +159,8 @@ impl Categorical {
     }
 }
 
-/// The word that a setting has in a study file.
-fn word(setting: impl serde::Serialize) -> String {
-    match serde_json::to_value(setting) {
-        Ok(Value::String(word)) => word,
-        _ => String::new(),
-    }
-}
-
 fn column_to_python<'py>(py: Python<'py>, column: &study::Column) -> PyResult<Bound<'py, PyAny>> {
-    let (name, missing) = (column.name().to_owned(), word(column.missing()));
+    let (name, missing) = (column.name().to_owned(), column.missing().word().to_owned());
     let description = column.description().map(str::to_owned);
     Ok(match column.domain() {
         Domain::Numeric(bounds) => {
@@ -177,7 +169,7 @@ fn column_to_python<'py>(py: Python<'py>, column: &study::Column) -> PyResult<Bo
             Bound::new(py, Numeric { name, lo, hi, unit, description, missing })?.into_any()
         }
         Domain::Categorical { levels, unknown } => {
-            let (levels, unknown) = (levels.clone(), word(*unknown));
+            let (levels, unknown) = (levels.clone(), unknown.word().to_owned());
             Bound::new(py, Categorical { name, levels, unknown, description, missing })?.into_any()
         }
     })
@@ -208,50 +200,26 @@ fn column_to_json(column: &Bound<'_, PyAny>) -> Result<Value, Error> {
 /// A study is checked when it is read or built, so one in hand is valid. Only a sealed one can be released under.
 #[pyclass(frozen, module = "potluck")]
 pub(crate) struct Study {
-    content: Content,
-}
-
-enum Content {
-    Draft(Draft),
-    /// A draft that extends a sealed study.
-    Extension(Box<Extension>),
-    /// A study and its text.
-    Sealed(Box<potluck_release::Study>, String),
+    content: AnyStudy,
 }
 
 impl Study {
     pub(crate) fn of_dataset(study: &potluck_release::Study) -> Self {
-        Self { content: Content::Sealed(Box::new(study.clone()), study.to_toml()) }
+        Self::sealed_from(study.clone(), study.to_toml())
     }
 
     /// A sealed study and its text.
     pub(crate) fn sealed_from(study: potluck_release::Study, text: String) -> Self {
-        Self { content: Content::Sealed(Box::new(study), text) }
+        Self { content: AnyStudy::Sealed { study: Box::new(study), text } }
     }
 
     fn definition(&self) -> &Definition {
-        match &self.content {
-            Content::Draft(draft) => draft.definition(),
-            Content::Extension(extension) => extension.definition(),
-            Content::Sealed(study, _) => study.definition(),
-        }
+        self.content.definition()
     }
 
     /// The sealed study, or why there is none.
     pub(crate) fn sealed_study(&self) -> Result<&potluck_release::Study, Error> {
-        match &self.content {
-            Content::Sealed(study, _) => Ok(study),
-            Content::Draft(_) | Content::Extension(_) => Err(ReleaseError::NotSealed.into()),
-        }
-    }
-
-    /// The study with all its numbers; of a draft, with those that it would be sealed with.
-    fn numbers(&self) -> Result<(potluck_release::Study, bool), Error> {
-        Ok(match &self.content {
-            Content::Draft(draft) => (draft.preview()?, false),
-            Content::Extension(extension) => (extension.seal()?, false),
-            Content::Sealed(study, _) => ((**study).clone(), true),
-        })
+        Ok(self.content.sealed()?)
     }
 }
 
@@ -262,29 +230,16 @@ impl Study {
     #[staticmethod]
     #[pyo3(signature = (path, *, base=None))]
     fn load(path: PathBuf, base: Option<&Self>) -> Result<Self, Error> {
-        Self::parse(study::read_text(&path)?, base)
+        Self::parse(&study::read_text(&path)?, base)
     }
 
     /// Checks the text of a study, sealed or not. One that is not sealed and extends another needs that one, sealed, as
     /// `base`.
     #[staticmethod]
     #[pyo3(signature = (text, *, base=None))]
-    fn parse(text: String, base: Option<&Self>) -> Result<Self, Error> {
-        let content = match (potluck_release::Study::parse(&text), base) {
-            (Ok(study), None) => Content::Sealed(Box::new(study), text),
-            (Ok(_), Some(_)) => {
-                return Err(Error::Usage(
-                    "the study is sealed and holds what it needs of the study it extends; leave base out"
-                        .to_owned(),
-                ));
-            }
-            (Err(ReleaseError::NotSealed), None) => Content::Draft(Draft::parse(&text)?),
-            (Err(ReleaseError::NotSealed), Some(base)) => {
-                Content::Extension(Box::new(Extension::parse(&text, base.sealed_study()?)?))
-            }
-            (Err(error), _) => return Err(error.into()),
-        };
-        Ok(Self { content })
+    fn parse(text: &str, base: Option<&Self>) -> Result<Self, Error> {
+        let base = base.map(Self::sealed_study).transpose()?;
+        Ok(Self { content: AnyStudy::parse(text, base)? })
     }
 
     /// Builds and checks a study. `parties` maps each party's name to its columns, `clip_norm` to a smaller row norm. With
@@ -342,46 +297,28 @@ impl Study {
             "privacy": { "epsilon": epsilon, "delta": delta, "calibration": calibration },
             "party": sections,
         });
-        let content = match base {
-            None => Content::Draft(Draft::from_json(&document)?),
-            Some(base) => Content::Extension(Box::new(Extension::from_json(&document, base)?)),
-        };
-        Ok(Self { content })
+        Ok(Self { content: AnyStudy::Unsealed(Unsealed::from_json(&document, base)?) })
     }
 
     /// The same study, sealed: a fresh mixing key from the operating system, or that of the study it extends, and every
     /// number that follows.
     fn seal(&self, py: Python<'_>) -> Result<Self, Error> {
         let (study, text) = work::away(py, || match &self.content {
-            Content::Draft(draft) => {
-                let study = draft.seal(entropy::new_mixing_key()?)?;
-                let text = draft.sealed_text(&study);
-                Ok((study, text))
-            }
-            Content::Extension(extension) => {
-                let study = extension.seal()?;
-                let text = extension.sealed_text(&study);
-                Ok((study, text))
-            }
-            Content::Sealed(..) => Err(Error::from(ReleaseError::AlreadySealed)),
+            AnyStudy::Unsealed(unsealed) => unsealed.seal(entropy::new_mixing_key).map_err(Error::from),
+            AnyStudy::Sealed { .. } => Err(ReleaseError::AlreadySealed.into()),
         })?;
-        Ok(Self { content: Content::Sealed(Box::new(study), text) })
+        Ok(Self::sealed_from(study, text))
     }
 
     /// Writes the study file.
     #[pyo3(signature = (path, *, overwrite=false))]
     fn save(&self, path: PathBuf, overwrite: bool) -> Result<(), Error> {
-        let text = self.to_toml();
-        Ok(write_file(&path, text.as_bytes(), existing(overwrite), Audience::Public)?)
+        Ok(write_file(&path, self.to_toml().as_bytes(), existing(overwrite), Audience::Public)?)
     }
 
     /// The text of the study file.
-    fn to_toml(&self) -> String {
-        match &self.content {
-            Content::Draft(draft) => draft.text().to_owned(),
-            Content::Extension(extension) => extension.text().to_owned(),
-            Content::Sealed(_, text) => text.clone(),
-        }
+    fn to_toml(&self) -> &str {
+        self.content.text()
     }
 
     /// Reads a party's whole table and checks what a release would check of it: columns, types, levels, ids and the number
@@ -402,7 +339,7 @@ impl Study {
         tmp_dir: Option<PathBuf>,
         progress: Option<&Bound<'_, PyAny>>,
     ) -> Result<(), Error> {
-        let (study, _) = self.numbers()?;
+        let (study, _) = self.content.numbers()?;
         let access = GivenAccess::new(id.to_owned(), ignore_extra, spool, threads, tmp_dir);
         let keep = access.access.needed_columns(&study, party)?;
         let table = access.open(data, keep.as_deref())?;
@@ -417,10 +354,7 @@ impl Study {
 
     /// What the study promises and costs, from public facts only: as `potluck plan --json` prints it.
     fn plan<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>, Error> {
-        let plan = work::away(py, || {
-            let (study, sealed) = self.numbers()?;
-            Ok::<_, Error>(Plan::new(&study, sealed)?)
-        })?;
+        let (_, plan) = work::away(py, || Plan::of(&self.content))?;
         Ok(json::to_python(py, &plan)?)
     }
 
@@ -445,7 +379,8 @@ impl Study {
         progress: Option<&Bound<'_, PyAny>>,
     ) -> Result<Preview, Error> {
         let wanted = Wanted { label, releases, rows, signal, correlation, seed };
-        let rehearsal = work::away(py, || Ok::<_, Error>(Rehearsal::new(&self.numbers()?.0, wanted)?))?;
+        let rehearsal =
+            work::away(py, || Ok::<_, Error>(Rehearsal::new(&self.content.numbers()?.0, wanted)?))?;
         let threads = Resources::new(threads, None).threads;
         let content = work::reporting(py, progress, u64::from(releases), " releases", |report| {
             work::run(py, report, |observer| {
@@ -486,29 +421,26 @@ impl Study {
 
     /// How parties release: "calibrated", "rmgm" or "dgm".
     #[getter]
-    fn method(&self) -> String {
-        word(self.definition().method())
+    fn method(&self) -> &'static str {
+        self.definition().method().word()
     }
 
     /// What identifies a person: "integer", "text" or "row".
     #[getter]
-    fn id_kind(&self) -> String {
-        word(self.definition().id_kind())
+    fn id_kind(&self) -> &'static str {
+        self.definition().id_kind().word()
     }
 
     /// Whether it is sealed.
     #[getter]
     fn sealed(&self) -> bool {
-        matches!(self.content, Content::Sealed(..))
+        self.content.sealed().is_ok()
     }
 
     /// SHA-256 of its canonical form, once it is sealed; the same at every party.
     #[getter]
     fn id(&self) -> Option<&str> {
-        match &self.content {
-            Content::Draft(_) | Content::Extension(_) => None,
-            Content::Sealed(study, _) => Some(study.id()),
-        }
+        self.content.sealed().ok().map(potluck_release::Study::id)
     }
 
     /// The id of the study that it extends, if it does.
@@ -542,12 +474,10 @@ impl Study {
     }
 
     fn __eq__(&self, other: &Self) -> bool {
-        match (&self.content, &other.content) {
-            (Content::Sealed(one, _), Content::Sealed(two, _)) => one.id() == two.id(),
-            (Content::Draft(one), Content::Draft(two)) => one.definition() == two.definition(),
-            // The definition names the base by its id.
-            (Content::Extension(one), Content::Extension(two)) => one.definition() == two.definition(),
-            _ => false,
+        match (self.id(), other.id()) {
+            // The definition names the base, if there is one, by its id.
+            (None, None) => self.definition() == other.definition(),
+            (one, two) => one == two,
         }
     }
 
@@ -555,15 +485,15 @@ impl Study {
         hash((self.id(), self.name(), self.rows()))
     }
 
-    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, (String,))> {
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, (&str,))> {
         let parse = py.get_type::<Self>().getattr("parse")?;
         let parse = match &self.content {
-            Content::Draft(_) | Content::Sealed(..) => parse,
-            Content::Extension(extension) => {
+            AnyStudy::Unsealed(Unsealed::Extension(extension)) => {
                 let options = PyDict::new(py);
                 options.set_item("base", Self::of_dataset(extension.base()))?;
                 py.import("functools")?.getattr("partial")?.call((parse,), Some(&options))?
             }
+            AnyStudy::Unsealed(Unsealed::Draft(_)) | AnyStudy::Sealed { .. } => parse,
         };
         Ok((parse, (self.to_toml(),)))
     }
@@ -579,7 +509,7 @@ impl Study {
     }
 
     fn _repr_html_(&self) -> Result<String, Error> {
-        let (study, sealed) = self.numbers()?;
+        let (study, sealed) = self.content.numbers()?;
         Ok(potluck_report::study_card(&study, sealed))
     }
 }

@@ -100,7 +100,7 @@ impl<'a, 'py> Given<'a, 'py> {
             }
             Self::Object(data, name) => (data, name),
         };
-        let batches = guarded(|| Batches::of(data))?.map_err(|error| {
+        let batches = guarded(|| StructBatches::of(data))?.map_err(|error| {
             if error.is_instance_of::<PyValueError>(py) && has_columns_of_one_name(data) {
                 return Error::Input(format!(
                     "{name} has several columns of the same name; rename or remove all but one of each"
@@ -150,12 +150,12 @@ fn has_columns_of_one_name(data: &Bound<'_, PyAny>) -> bool {
 }
 
 /// The batches of an object, each a struct whose fields are the columns.
-struct Batches {
+struct StructBatches {
     schema: Arc<Schema>,
     structs: Box<dyn Iterator<Item = Result<ArrayRef, ArrowError>> + Send>,
 }
 
-impl Batches {
+impl StructBatches {
     fn of(data: &Bound<'_, PyAny>) -> PyResult<Self> {
         if data.hasattr("__arrow_c_array__")? {
             let batch = data.extract::<PyRecordBatch>()?.into_inner();
@@ -180,7 +180,7 @@ impl Batches {
 /// undefined behaviour further on. It ends with an error where a handler raises, or where a column of `kept` is not sound;
 /// which one goes to `stopped`.
 fn checked<'a>(
-    mut batches: Batches,
+    mut batches: StructBatches,
     name: &'a str,
     kept: &'a [String],
     stopped: &'a Mutex<Option<Error>>,

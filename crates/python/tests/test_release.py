@@ -49,7 +49,7 @@ def test_python_and_the_command_publish_the_same_bytes(study, north, ledger):
     # And the other way round, signed.
     other = draft().seal()
     other.save("other.toml")
-    command("ledger", "init", "--ledger", "other.ledger", "--table", "people", "--epsilon", "2", "--delta", "1e-6")
+    command("ledger", "init", "--ledger", "other.ledger", "--budget", "people", "--epsilon", "2", "--delta", "1e-6")
     public = potluck.new_signing_key("north.key")
     given = ["other.toml", "--party", "north", "--data", "north.parquet", "--ledger", "other.ledger", "--yes", "--json"]
     theirs = command("release", *given, "--out", "b.parquet", "--signing-key", "north.key", "--accept-low-accuracy")
@@ -188,7 +188,7 @@ def test_wrong_calls_are_refused_and_cost_nothing(study, north, ledger, folder):
         ({"party": "west"}, potluck.InputError, "its parties are north, south"),
         ({"id": "age"}, potluck.InputError, "both the id and a column"),
         ({"id": "person"}, potluck.InputError, "id=…"),
-        ({"budget": "others"}, potluck.BudgetError, 'no budget for table "others"; set one with potluck.Ledger(…).init'),
+        ({"budget": "others"}, potluck.BudgetError, 'no budget "others"; set it with potluck.Ledger(…).init'),
         ({"ledger": "nowhere.ledger"}, potluck.BudgetError, "make one with potluck.Ledger"),
         ({"signing_key": "nowhere.key"}, potluck.InputError, "cannot read"),
         ({"out": "no/such/folder.parquet"}, potluck.InputError, "folder does not exist"),
@@ -216,11 +216,11 @@ def test_remedies_leave_what_people_named_alone(study, north, ledger, folder):
     with pytest.raises(potluck.InputError) as raised:
         release(study, north, ledger, out=odd)
     assert str(raised.value) == f"{odd} exists already; choose another name, or replace it with overwrite=True"
-    ledger.init("with --table x", 1.0, 1e-6)
+    ledger.init("with --budget x", 1.0, 1e-6)
     with pytest.raises(potluck.BudgetError) as raised:
         release(study, north, ledger)
     assert str(raised.value) == (
-        "the ledger has budgets for people, with --table x; say with budget=… which one this release is charged to"
+        "the ledger has the budgets people, with --budget x; say with budget=… which one this release is charged to"
     )
     assert not release(study, north, ledger, budget="people").repeated
 
@@ -337,7 +337,7 @@ def test_files_are_not_replaced_unasked(study, north, ledger, folder):
 def test_the_question_says_what_is_promised(study, north, ledger, monkeypatch):
     asked = []
     release(study, north, ledger, confirm=lambda question: not asked.append(question))
-    assert "charge 100.0% of the budget" in asked[0] and "joint guarantee" in asked[0]
+    assert "charge 100.0% of budget" in asked[0] and "joint guarantee" in asked[0]
     monkeypatch.setattr("builtins.input", lambda _: pytest.fail("asked again for what was charged before"))
     assert release(study, north, ledger, confirm=True).repeated
 

@@ -4,6 +4,7 @@ import copy
 import json
 import math
 import pickle
+import re
 import time
 from pathlib import Path
 
@@ -161,7 +162,7 @@ def test_mistakes_are_explained():
     for change, words in [
         ({"rows": 1}, "rows"),
         ({"epsilon": -1.0}, "epsilon"),
-        ({"id": "name"}, "unknown variant"),
+        ({"id": "name"}, 'study.id: is "name"; write "integer" or "text" or "row"'),
         ({"parties": {}}, "party"),
         ({"parties": {"north": [Numeric("age", 9, 3)]}}, '"age"'),
         ({"parties": {"north": [Categorical("smoker", ["yes"])]}}, '"smoker"'),
@@ -180,7 +181,22 @@ def test_mistakes_are_explained():
     with pytest.raises(potluck.InputError, match="not a potluck study: it is not text"):
         Study.load("table.parquet")
     with pytest.raises(potluck.InputError, match="Study.new"):
-        Study.parse("format = 1\n")
+        Study.parse("format = \n")
+
+
+def test_all_mistakes_are_listed():
+    with pytest.raises(potluck.InputError) as parsed:
+        Study.parse(draft().to_toml().replace("hi = 90", "high = 90") + "[studdy]\n")
+    with pytest.raises(potluck.InputError) as built:
+        Study.new(name="x", rows=1, epsilon=-1.0, delta=1e-6, id="name", parties={"no rth": [Numeric("a", 1, 0)]})
+    for raised, words in [
+        (parsed, [r"column \"age\": high: is not a key that belongs here; did you mean hi\?", "studdy: .* mean study"]),
+        (built, ["study.rows: ", "study.id: ", "privacy.epsilon: ", 'party "no rth": name: ', 'column "a": hi: ']),
+    ]:
+        lines = str(raised.value).splitlines()
+        assert lines[0] == f"{len(words)} things in the study are wrong:" and len(lines) == len(words) + 1
+        for line, pattern in zip(lines[1:], words, strict=True):
+            assert re.search(pattern, line), line
 
 
 def test_every_method_of_the_paper_can_be_built():

@@ -3,13 +3,14 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use potluck_core::accounting::{BudgetError, SigmaError};
-use potluck_core::encoding::EncodingError;
+use potluck_core::accounting::BudgetError;
 use potluck_core::learn::LearnError;
+use potluck_core::noise::SigmaError;
 use thiserror::Error;
 
 use crate::place::Place;
 use crate::remedy::Problem;
+use crate::study::Mistakes;
 
 /// Whose fault an error is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,7 +73,7 @@ pub enum Error {
         /// The file.
         path: PathBuf,
     },
-    /// The study file is not TOML in the study's form.
+    /// The study file is not TOML.
     #[error(
         "the study is not in the expected form: {detail}\nsee docs/FORMAT.md, or start from `potluck study new`"
     )]
@@ -81,13 +82,8 @@ pub enum Error {
         detail: String,
     },
     /// The study says something that cannot be.
-    #[error("study: {place}: {problem}")]
-    Study {
-        /// Which part of the study.
-        place: Place,
-        /// What is wrong and what to do.
-        problem: Problem,
-    },
+    #[error("{0}")]
+    Study(Mistakes),
     /// The study has no seal.
     #[error("the study is not sealed; run `potluck study seal` and give the sealed file to every party")]
     NotSealed,
@@ -102,6 +98,9 @@ pub enum Error {
         /// The id of the study that it extends.
         base: String,
     },
+    /// A base was given for a study that is sealed.
+    #[error("the study is sealed and holds what it needs of the study it extends; leave --base out")]
+    BaseNeedless,
     /// The party belongs to the study that is extended.
     #[error(
         "{party:?} releases under the study that lists it, {study:?} with id {id}, not under one that extends it; use the sealed file of that study"
@@ -201,7 +200,7 @@ impl Error {
     /// Whose fault it is.
     pub fn fault(&self) -> Fault {
         match self {
-            Self::SameFile { .. } => Fault::Usage,
+            Self::SameFile { .. } | Self::BaseNeedless => Fault::Usage,
             Self::Seal { .. } | Self::Tampered { .. } => Fault::Integrity,
             _ => Fault::Input,
         }
@@ -216,11 +215,7 @@ impl Error {
     }
 
     pub(crate) fn study(place: impl Into<Place>, problem: impl Into<Problem>) -> Self {
-        Self::Study { place: place.into(), problem: problem.into() }
-    }
-
-    pub(crate) fn encoding(place: impl Into<Place>) -> impl FnOnce(EncodingError) -> Self {
-        |error| Self::study(place, error.to_string())
+        Self::Study(Mistakes::one(place.into(), problem.into()))
     }
 
     pub(crate) fn tampered(path: &Path, what: impl Into<String>) -> Self {

@@ -473,16 +473,15 @@ fn check_place(previous: Option<&Event>, event: &Event) -> Result<(), LogError> 
 #[cfg(test)]
 mod tests {
     use potluck_core::mixing::MixingKey;
+    use potluck_fixtures::pair;
     use zeroize::Zeroizing;
 
     use super::*;
     use crate::dataset::Completeness;
     use crate::study::{Draft, Extension};
 
-    const STUDY: &str = "format = 1\n[study]\nname = \"t\"\nrows = 50\nid = \"integer\"\nmethod = \"rmgm\"\nk = 4\n[privacy]\nepsilon = 1.0\ndelta = 1e-5\n[[party]]\nname = \"north\"\n[[party.column]]\nname = \"age\"\nlo = 0\nhi = 100\n[[party]]\nname = \"south\"\n[[party.column]]\nname = \"pressure\"\nlo = 0\nhi = 200\n";
-
     fn study(key: u8) -> Study {
-        Draft::parse(STUDY).unwrap().seal(MixingKey::new([key; 32])).unwrap()
+        Draft::parse(&pair().to_string()).unwrap().seal(MixingKey::new([key; 32])).unwrap()
     }
 
     fn key(seed: u8) -> SigningKey {
@@ -920,9 +919,11 @@ mod tests {
     /// the other's log.
     #[test]
     fn parties_of_a_base_are_checked_against_its_log() {
-        let text = "format = 1\n[study]\nname = \"u\"\nrows = 50\nid = \"integer\"\nextends = \"BASE\"\nmethod = \"rmgm\"\nk = 4\n[privacy]\nepsilon = 1.0\ndelta = 1e-5\n[[party]]\nname = \"east\"\n[[party.column]]\nname = \"salt\"\nlo = 0\nhi = 10\n";
         let base = study(1);
-        let wider = Extension::parse(&text.replace("BASE", base.id()), &base).unwrap().seal().unwrap();
+        let text = potluck_fixtures::study("u", 50)
+            .settings(&format!("extends = \"{}\"\nmethod = \"rmgm\"\nk = 4", base.id()))
+            .party("east", &["salt lo = 0; hi = 10"]);
+        let wider = Extension::parse(&text.to_string(), &base).unwrap().seal().unwrap();
         let release = |party, seed, first| {
             let under = wider.study_of(party).unwrap();
             Release::new(under, party, &[vec![first, -7, 100_000, 3]], Some(&key(seed))).unwrap()

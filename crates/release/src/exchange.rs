@@ -6,6 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::events::{Acceptance, Event};
+use crate::study::Mistake;
 
 /// Where the API of a hub begins.
 pub const API: &str = "/api/v1";
@@ -271,4 +272,33 @@ pub struct Problem {
     /// For an upload at the wrong place: so many bytes of the file have arrived.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub received: Option<u64>,
+    /// For a study that is not acceptable: all that is wrong with it, in the order of its text.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub errors: Vec<StudyMistake>,
+}
+
+/// Something that is wrong with a study.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct StudyMistake {
+    /// Where it is, as a JSON pointer (RFC 6901) into the study.
+    pub pointer: String,
+    /// Where it is, in words.
+    pub place: String,
+    /// The line of the text where it is, unless something is missing that no line would hold.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<usize>,
+    /// What is wrong and what to do.
+    pub detail: String,
+}
+
+impl From<&Mistake> for StudyMistake {
+    fn from(mistake: &Mistake) -> Self {
+        Self {
+            pointer: mistake.place().pointer(),
+            place: mistake.place().to_string(),
+            line: mistake.line(),
+            detail: mistake.problem().to_string(),
+        }
+    }
 }

@@ -1,10 +1,10 @@
 //! Fitting: from a public dataset, a label and features to a [`Model`].
 
-use potluck_core::calibrated::{Centre, Clipping, Frame, LocalMoments};
+use potluck_core::calibrated::Frame;
 use potluck_core::encoding::Encoder;
 use potluck_core::learn::{
-    self, Affine, Coefficients, Concern, Evidence, Fit, Interval, Level, Released, Ridge, ShareConcerns,
-    Stability, VarianceParts, debiased, explained_share, ols, posterior,
+    self, Affine, Centre, Clipping, Coefficients, Concern, Evidence, Fit, Interval, Level, LocalMoments,
+    Released, Ridge, ShareConcerns, Stability, VarianceParts, debiased, explained_share, ols, posterior,
 };
 
 use crate::dataset::PublicDataset;
@@ -109,7 +109,7 @@ impl PartyEvidence {
             Some(plan) => {
                 let unsound = |_| Error::Stages;
                 let frame = plan.frame(sums).map_err(unsound)?;
-                let moments = plan.local_moments(sums, &frame).map_err(unsound)?;
+                let moments = LocalMoments::new(plan, sums, &frame).map_err(unsound)?;
                 let (clipping, centres) = (moments.clipping(&frame), moments.centres(&frame));
                 Some(Calibrated { frame, moments, clipping, centres })
             }

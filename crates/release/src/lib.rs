@@ -2,6 +2,42 @@
 //!
 //! This crate owns their file formats, hashes and signatures (docs/FORMAT.md). It has no type for a raw row,
 //! and neither has anything else that a server needs: that is the security argument of docs/ARCHITECTURE.md.
+//!
+//! ```
+//! use potluck_core::mixing::MixingKey;
+//! use potluck_release::{AnyStudy, Error, Plan};
+//!
+//! let text = r#"
+//! format = 1
+//! study = { name = "blood pressure", rows = 200_000, id = "integer" }
+//! privacy = { epsilon = 1.0, delta = 1e-6 }
+//!
+//! [[party]]
+//! name = "north"
+//! column = [{ name = "age", lo = 18, hi = 100 }, { name = "smoker", levels = ["no", "yes"] }]
+//!
+//! [[party]]
+//! name = "south"
+//! column = [{ name = "pressure", lo = 80, hi = 200, unit = "mmHg" }]
+//! "#;
+//!
+//! // What it would promise and cost, before anyone touches data.
+//! let study = AnyStudy::parse(text, None)?;
+//! let (_, plan) = Plan::of(&study)?;
+//! assert!(!plan.sealed && plan.parties.len() == 2 && plan.warnings.is_empty());
+//!
+//! // All parties release under the sealed study; its key comes from a good source of randomness.
+//! let AnyStudy::Unsealed(unsealed) = study else { panic!("it has no seal") };
+//! let (sealed, text) = unsealed.seal(|| Ok::<_, Error>(MixingKey::new([7; 32])))?;
+//! assert_eq!(AnyStudy::parse(&text, None)?.sealed()?.id(), sealed.id());
+//!
+//! // All that is wrong with a study is said at once.
+//! let wrong = text.replace("rows = 200_000", "rows = -1").replace("hi = 100", "high = 100");
+//! let Err(Error::Study(mistakes)) = AnyStudy::parse(&wrong, None) else { panic!("it has mistakes") };
+//! let places: Vec<String> = mistakes.iter().map(|mistake| mistake.place().to_string()).collect();
+//! assert_eq!(places, ["study.rows", "party \"north\", column \"age\": high"]);
+//! # Ok::<(), Error>(())
+//! ```
 
 mod canonical;
 pub mod columns;
@@ -31,7 +67,7 @@ pub use error::{Error, Fault};
 pub use model::Model;
 pub use plan::Plan;
 pub use release::Release;
-pub use study::{Draft, Extension, Study};
+pub use study::{AnyStudy, Draft, Extension, Study};
 
 /// Version of every file format that this crate writes and reads.
 pub const FORMAT: u32 = 1;

@@ -5,10 +5,10 @@ use std::fmt;
 use potluck_core::planning::{FUTILE, Outlook, TYPICAL_SIGNAL};
 use serde::Serialize;
 
+use crate::Error;
 use crate::exchange::GuaranteeNumbers;
 use crate::statement::{self, Guarantee};
-use crate::study::{IdKind, Study};
-use crate::{Draft, Error, Extension};
+use crate::study::{AnyStudy, IdKind, Study};
 
 /// What a study promises and costs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -29,7 +29,7 @@ pub struct Plan {
     /// The parties that release under this very study.
     pub own_parties: Vec<String>,
     /// All parties, those of the studies it extends first.
-    pub parties: Vec<PartyPlan>,
+    pub parties: Vec<PlanOfParty>,
     /// What each party's release promises.
     pub per_party: GuaranteeNumbers,
     /// What the releases of all parties promise together.
@@ -45,8 +45,7 @@ pub struct Plan {
 /// One party's part.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[cfg_attr(feature = "openapi", schema(as = PlanOfParty))]
-pub struct PartyPlan {
+pub struct PlanOfParty {
     /// Its name.
     pub party: String,
     /// Number of columns.
@@ -89,7 +88,7 @@ impl Plan {
         let mut parties = Vec::new();
         for (party, noise_share) in definition.parties().iter().zip(shares) {
             let (row_norm, noise) = study.mixed_noise(party.name())?;
-            parties.push(PartyPlan {
+            parties.push(PlanOfParty {
                 party: party.name().to_owned(),
                 columns: party.columns().len() as u64,
                 encoded_columns: party.width() as u64,
@@ -124,21 +123,10 @@ impl Plan {
         })
     }
 
-    /// The plan of a study's text, sealed or not; `find` is asked for the study that an unsealed one extends. No number
-    /// depends on the key.
-    pub fn of_text(text: &str, find: impl Fn(&str) -> Option<Study>) -> Result<(Study, Self), Error> {
-        let (study, sealed) = match Study::parse(text) {
-            Ok(study) => (study, true),
-            Err(Error::NotSealed) => match Draft::parse(text) {
-                Ok(draft) => (draft.preview()?, false),
-                Err(Error::BaseMissing { base }) => {
-                    let base = find(&base).ok_or(Error::BaseMissing { base })?;
-                    (Extension::parse(text, &base)?.seal()?, false)
-                }
-                Err(error) => return Err(error),
-            },
-            Err(error) => return Err(error),
-        };
+    /// The plan of a study, sealed or not, and the study with all its numbers. None depends on the
+    /// key.
+    pub fn of(study: &AnyStudy) -> Result<(Study, Self), Error> {
+        let (study, sealed) = study.numbers()?;
         let plan = Self::new(&study, sealed)?;
         Ok((study, plan))
     }
@@ -186,7 +174,7 @@ pub fn futility(study: &Study) -> Option<Futility> {
     })
 }
 
-fn warnings(study: &Study, parties: &[PartyPlan]) -> Result<Vec<String>, Error> {
+fn warnings(study: &Study, parties: &[PlanOfParty]) -> Result<Vec<String>, Error> {
     let definition = study.definition();
     let mut warnings = Vec::new();
     for party in study.own_parties() {
@@ -227,9 +215,9 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::study::Draft;
+    use crate::study::{Draft, Unsealed};
 
-    fn draft() -> Draft {
+    fn draft() -> Unsealed {
         let column = |name: &str| json!({ "name": name, "lo": 0, "hi": 1, "unit": null });
         let document = json!({
             "format": 1,
@@ -240,7 +228,7 @@ mod tests {
                 { "name": "south", "column": [{ "name": "c", "levels": ["x", "y", "z"] }] },
             ],
         });
-        Draft::from_json(&document).unwrap()
+        Unsealed::from_json(&document, None).unwrap()
     }
 
     #[test]
@@ -250,7 +238,7 @@ mod tests {
         let study = draft.preview().unwrap();
         assert_eq!(Study::parse(&study.to_toml()).unwrap(), study);
         let unknown = json!({ "format": 1, "colour": "red" });
-        assert!(matches!(Draft::from_json(&unknown), Err(Error::StudySyntax { .. })));
+        assert!(matches!(Unsealed::from_json(&unknown, None), Err(Error::Study(_))));
     }
 
     #[test]

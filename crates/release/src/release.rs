@@ -173,7 +173,7 @@ impl ReleaseRecord {
         let unsound = || Error::tampered(path, "its stages are not those of the study");
         let sums = self.earlier_sums().ok_or_else(unsound)?;
         let (expected, mixed) = match Self::expected(study, &self.party, &sums) {
-            Err(Error::Stages | Error::Study { .. }) => return Err(unsound()),
+            Err(Error::Stages | Error::Study(_)) => return Err(unsound()),
             other => other?,
         };
         if self.columns != expected.columns || columns.names() != expected.columns {
@@ -485,16 +485,15 @@ mod tests {
     use std::fs;
 
     use potluck_core::mixing::MixingKey;
+    use potluck_fixtures::pair;
     use zeroize::Zeroizing;
 
     use super::*;
     use crate::dataset::{Completeness, PublicDataset};
     use crate::study::Draft;
 
-    const STUDY: &str = "format = 1\n[study]\nname = \"t\"\nrows = 50\nid = \"integer\"\nmethod = \"rmgm\"\nk = 4\n[privacy]\nepsilon = 1.0\ndelta = 1e-5\n[[party]]\nname = \"north\"\n[[party.column]]\nname = \"age\"\nlo = 0\nhi = 100\n[[party]]\nname = \"south\"\n[[party.column]]\nname = \"pressure\"\nlo = 0\nhi = 200\n";
-
     fn study() -> Study {
-        Draft::parse(STUDY).unwrap().seal(MixingKey::new([1; 32])).unwrap()
+        Draft::parse(&pair().to_string()).unwrap().seal(MixingKey::new([1; 32])).unwrap()
     }
 
     fn key() -> SigningKey {
@@ -550,7 +549,8 @@ mod tests {
     #[test]
     fn a_release_is_written_as_its_sums_come() {
         const ROWS: usize = 600_001;
-        let text = STUDY
+        let text = pair()
+            .to_string()
             .replace("rows = 50", &format!("rows = {ROWS}"))
             .replace("id = \"integer\"\nmethod = \"rmgm\"\nk = 4", "id = \"row\"\nmethod = \"dgm\"")
             .replace("[[party]]\nname = \"south\"\n", "");
@@ -621,7 +621,7 @@ mod tests {
 
     /// A calibrated release with made-up sums.
     fn calibrated() -> Release {
-        let text = STUDY.replace("method = \"rmgm\"\n", "");
+        let text = pair().to_string().replace("method = \"rmgm\"\n", "");
         let study = Draft::parse(&text).unwrap().seal(MixingKey::new([1; 32])).unwrap();
         let mut noised = Vec::new();
         while let Some(stage) = study.stage("north", &noised).unwrap() {

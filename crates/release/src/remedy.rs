@@ -50,6 +50,39 @@ pub enum Remedy {
         /// The id of the study given as the base.
         base: String,
     },
+    /// Write what a key of a study takes.
+    Write(Shape),
+}
+
+/// What a key of a study takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// Text.
+    Text,
+    /// A whole number, not below 0.
+    Whole,
+    /// Any number.
+    Number,
+    /// One of these words.
+    Word(&'static [&'static str]),
+    /// Any number of these.
+    List(&'static Shape),
+    /// A section of its own, with this at its head.
+    Section(&'static str),
+}
+
+impl fmt::Display for Shape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Text => f.write_str("text in quotes"),
+            Self::Whole => f.write_str("a whole number in digits, without quotes"),
+            Self::Number => f.write_str("a number in digits, without quotes"),
+            Self::Word(words) => write!(f, "\"{}\"", words.join("\" or \"")),
+            Self::List(Self::Section(head)) => write!(f, "a section that begins with [[{head}]] for each"),
+            Self::List(one) => write!(f, "a list in brackets, each entry {one}"),
+            Self::Section(head) => write!(f, "a section that begins with [{head}]"),
+        }
+    }
 }
 
 /// Words for remedies.
@@ -89,6 +122,7 @@ impl Voice for Command {
             Remedy::Extend { base } => {
                 return format!("add extends = \"{base}\" to [study], or leave --base out");
             }
+            Remedy::Write(shape) => return format!("write {shape}"),
         };
         words.to_owned()
     }

@@ -34,6 +34,10 @@ impl Guarantee {
     }
 
     /// Of the releases of `parties` parties together.
+    ///
+    /// # Privacy
+    /// √(Σμ²) is what Theorem 4 (docs/PRIVACY.md#composition) proves, Theorem 6
+    /// (docs/PRIVACY.md#latecomers) for studies that extend others.
     pub fn joint(study: &Study, parties: usize) -> Self {
         if parties <= 1 {
             return Self::of_party(study);
@@ -42,6 +46,9 @@ impl Guarantee {
     }
 
     /// Of everything charged to a budget, at this δ.
+    ///
+    /// # Privacy
+    /// The smallest ε of Theorem 2 (docs/PRIVACY.md#from-μ-to-ε-δ) at this δ, rounded up.
     pub fn of_budget(mu_squared: MuSquared, delta: f64) -> Self {
         let epsilon = match potluck_core::accounting::Delta::new(delta) {
             Ok(delta) => epsilon_for(mu_squared, delta),

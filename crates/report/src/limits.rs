@@ -245,12 +245,13 @@ fn confounders(model: &Model) -> Option<Text> {
 
 fn remedies(model: &Model, average: &[f64; PARTS], study: Option<&Study>) -> Text {
     let [privacy, mixing, correlations, sampling, _] = *average;
-    let outlook = study.and_then(Outlook::new);
+    let alternatives = study.and_then(Alternatives::new);
     let rows = model.diagnostics.rows;
     let text = Text::of(
         "Privacy noise and mixing fall about as 1/√n, n being the number of people, and with a larger ε. ",
     );
-    let text = match outlook.as_ref().map(|outlook| (outlook.people(), outlook.epsilon())) {
+    let text = match alternatives.as_ref().map(|alternatives| (alternatives.people(), alternatives.epsilon()))
+    {
         None | Some((None, None)) => text,
         Some((Some(times), epsilon)) => {
             let people = numbers::count(rows.saturating_mul(u64::from(times)));
@@ -277,7 +278,7 @@ fn remedies(model: &Model, average: &[f64; PARTS], study: Option<&Study>) -> Tex
 }
 
 /// What the plan of a calibrated study says of others like it.
-struct Outlook<'a> {
+struct Alternatives<'a> {
     study: &'a Study,
     layouts: Vec<Layout>,
     /// k, where somebody chose it.
@@ -285,19 +286,19 @@ struct Outlook<'a> {
     variance: f64,
 }
 
-impl<'a> Outlook<'a> {
+impl<'a> Alternatives<'a> {
     fn new(study: &'a Study) -> Option<Self> {
         let definition = study.definition();
         let plans = definition.parties().iter().map(|party| study.calibrated(party.name()).ok().flatten());
         let layouts: Vec<Layout> =
             plans.map(|plan| plan.map(|plan| plan.layout().clone())).collect::<Option<_>>()?;
-        let mut outlook = Self { study, layouts, k: None, variance: 0.0 };
+        let mut alternatives = Self { study, layouts, k: None, variance: 0.0 };
         // Later parties inherit k from the study that they extend; those of the first one tell whether it is the rule's.
-        let first = &outlook.layouts[..study.origin().definition().parties().len()];
+        let first = &alternatives.layouts[..study.origin().definition().parties().len()];
         let usual = Plan::new(definition.rows(), study.mu(), first, None).ok()?;
-        outlook.k = (usual.k() != study.seal().k()).then(|| study.seal().k());
-        outlook.variance = outlook.variance_at(definition.rows(), study.mu())?;
-        Some(outlook)
+        alternatives.k = (usual.k() != study.seal().k()).then(|| study.seal().k());
+        alternatives.variance = alternatives.variance_at(definition.rows(), study.mu())?;
+        Some(alternatives)
     }
 
     /// Variance that noise and mixing would give the cross moment of two standardised columns of the widest party.

@@ -3,18 +3,18 @@
 #![allow(clippy::unwrap_used)] // a failed step is a failed test
 
 use std::fmt::Write as _;
+use std::sync::LazyLock;
 
-use potluck_core::mixing::MixingKey;
+use potluck_fixtures::{sealed, signing_key};
 use potluck_release::dataset::Completeness;
 use potluck_release::findings::{Finding, FindingKind, HEADING};
 use potluck_release::fit::{Regression, fit};
 use potluck_release::model::{Estimate, Learner, Parts, RSquared};
 use potluck_release::preview;
-use potluck_release::signing::SigningKey;
 use potluck_release::statement::Guarantee;
 use potluck_release::study::{self, Domain};
 use potluck_release::summary;
-use potluck_release::{Draft, Model, PublicDataset, Release, Study};
+use potluck_release::{Model, PublicDataset, Release, Study};
 use potluck_report::{
     Layout, STYLESHEET, article, coefficient_plot, coefficient_plot_in, dataset_card, limits, model_card,
     noise_plot, noise_plot_in, outcome, page, parts_plot, parts_plot_in, preview_page, privacy_statement,
@@ -24,47 +24,21 @@ use potluck_simulation::{Column, Exact, People, Simulation, Subjects};
 use rand_chacha::ChaCha20Rng;
 use rand_core::{Rng, SeedableRng};
 use roxmltree::Document;
-use zeroize::Zeroizing;
 
-const CLINICS: &str = r#"
-format = 1
-[study]
-name = "clinics"
-rows = 100000
-id = "integer"
-method = "rmgm"
-k = 200
-[privacy]
-epsilon = 1.0
-delta = 1e-5
-[[party]]
-name = "north"
-[[party.column]]
-name = "pressure"
-lo = 80
-hi = 200
-unit = "mmHg"
-[[party.column]]
-name = "smoker"
-levels = ["no", "yes"]
-[[party]]
-name = "south"
-[[party.column]]
-name = "age"
-lo = 18
-hi = 100
-unit = "years"
-description = "Age at the first visit."
-[[party.column]]
-name = "home"
-levels = ["city", "suburb", "country"]
-[[party]]
-name = "west"
-[[party.column]]
-name = "income"
-lo = 0
-hi = 120
-"#;
+static CLINICS: LazyLock<String> = LazyLock::new(|| {
+    let text = potluck_fixtures::study("clinics", 100_000)
+        .settings("method = \"rmgm\"\nk = 200")
+        .party("north", &["pressure lo = 80; hi = 200; unit = \"mmHg\"", "smoker levels = [\"no\", \"yes\"]"])
+        .party(
+            "south",
+            &[
+                "age lo = 18; hi = 100; unit = \"years\"; description = \"Age at the first visit.\"",
+                "home levels = [\"city\", \"suburb\", \"country\"]",
+            ],
+        )
+        .party("west", &["income lo = 0; hi = 120"]);
+    text.to_string()
+});
 
 const HOSTILE: &str = r#"
 format = 1
@@ -96,7 +70,7 @@ levels = ["<svg/onload=1>", "&lt;", "\"quoted\""]
 "#;
 
 fn study(text: &str) -> Study {
-    Draft::parse(text).unwrap().seal(MixingKey::new([3; 32])).unwrap()
+    sealed(text, 3)
 }
 
 /// A well-spread integer in −2^20..2^20.
@@ -117,7 +91,7 @@ fn dataset(study: &Study, parties: usize) -> PublicDataset {
             .map(|cell| (cell / width, cell % width))
             .map(|(row, column)| 2 * own(row, column) + if column > 0 { own(row, column - 1) } else { 0 })
             .collect();
-        let key = (at == 0).then(|| SigningKey::from_seed(&Zeroizing::new([9; 32])));
+        let key = (at == 0).then(|| signing_key(9));
         releases.push(Release::new(study, party.name(), &[noised], key.as_ref()).unwrap());
     }
     PublicDataset::join(study, &releases, Completeness::Partial).unwrap()
@@ -128,7 +102,7 @@ fn model(dataset: &PublicDataset, label: &str, learner: Learner) -> Model {
 }
 
 fn clinics() -> (Model, PublicDataset) {
-    let dataset = dataset(&study(CLINICS), 3);
+    let dataset = dataset(&study(&CLINICS), 3);
     (model(&dataset, "pressure", Learner::Ols), dataset)
 }
 
@@ -164,7 +138,7 @@ fn calibrated_study(text: &str, rows: u64) -> Study {
 }
 
 fn calibrated_clinics() -> (Model, PublicDataset) {
-    let dataset = calibrated_dataset(&calibrated_study(CLINICS, 60_000));
+    let dataset = calibrated_dataset(&calibrated_study(&CLINICS, 60_000));
     (model(&dataset, "pressure", Learner::Posterior), dataset)
 }
 
@@ -460,7 +434,7 @@ fn an_unsound_fit_says_so_first() {
 
 #[test]
 fn a_debiased_fit_does_not_claim_attenuation() {
-    let dataset = dataset(&study(CLINICS), 3);
+    let dataset = dataset(&study(&CLINICS), 3);
     let model = model(&dataset, "pressure", Learner::Debiased);
     let page = check_page(&model, &dataset);
     assert!(page.contains("Coefficients of the study's own rows."));
@@ -477,7 +451,7 @@ fn a_model_of_another_dataset_is_pointed_out() {
 
 #[test]
 fn missing_parties_are_named() {
-    let dataset = dataset(&study(CLINICS), 2);
+    let dataset = dataset(&study(&CLINICS), 2);
     let model = model(&dataset, "pressure", Learner::Ols);
     let page = check_page(&model, &dataset);
     assert!(page.contains("not in this dataset"));
@@ -486,7 +460,7 @@ fn missing_parties_are_named() {
 
 #[test]
 fn a_level_can_be_the_label() {
-    let dataset = dataset(&study(CLINICS), 3);
+    let dataset = dataset(&study(&CLINICS), 3);
     let model = model(&dataset, "home=city", Learner::Ols);
     let page = check_page(&model, &dataset);
     assert!(page.contains("share per year"));
@@ -685,7 +659,7 @@ fn summaries_find_means_and_spreads() {
 
 #[test]
 fn columns_of_few_people_are_drowned() {
-    let dataset = calibrated_dataset(&calibrated_study(CLINICS, 300));
+    let dataset = calibrated_dataset(&calibrated_study(&CLINICS, 300));
     let parties = summary::of_dataset(&dataset).unwrap();
     assert!(parties.iter().flat_map(|party| &party.columns).any(|column| !column.resolved));
     let model = model(&dataset, "pressure", Learner::Posterior);
@@ -736,7 +710,7 @@ fn what_limits_a_model_can_be_said_without_its_dataset() {
 
 #[test]
 fn columns_that_a_regression_does_not_use_are_named() {
-    let dataset = calibrated_dataset(&calibrated_study(CLINICS, 5_000));
+    let dataset = calibrated_dataset(&calibrated_study(&CLINICS, 5_000));
     let features = Some(vec!["age".to_owned(), "income".to_owned()]);
     let regression = Regression { features, ..Regression::of("pressure") };
     let model = fit(&dataset, &regression).unwrap();

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use potluck_client::StudyAddress;
 
-use super::LedgerArguments;
+use super::BudgetArguments;
 use super::hub::ConnectionArguments;
 
 /// Which study, and what we keep of it.
@@ -94,10 +94,7 @@ pub(crate) struct PartyRelease {
     #[arg(long)]
     pub(crate) ignore_extra: bool,
     #[command(flatten)]
-    pub(crate) ledger: LedgerArguments,
-    /// The table whose budget is charged [default: the only one in the ledger]
-    #[arg(long, value_name = "NAME")]
-    pub(crate) budget: Option<String>,
+    pub(crate) charged: BudgetArguments,
     /// Do not ask before publishing
     #[arg(long)]
     pub(crate) yes: bool,

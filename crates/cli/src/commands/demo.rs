@@ -7,7 +7,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use potluck_core::accounting::{Delta, Epsilon};
 use potluck_core::learn::{Released, Ridge, ols};
-use potluck_party::release::ExtraColumns;
+use potluck_party::release::Terms;
 use potluck_party::{Job, Ledger, Table, entropy};
 use potluck_release::dataset::Completeness;
 use potluck_release::files::{Audience, Existing, write_file};
@@ -166,19 +166,9 @@ fn release(
     let table = Table::open(data, &settings.resources.tmp)?;
     let out = folder.join(format!("{party}.release.parquet"));
     let progress = settings.printer.progress(party, study.definition().rows());
-    let job = Job {
-        study,
-        party,
-        table: &table,
-        id_column: "id",
-        extra_columns: ExtraColumns::Refuse,
-        budget: "patients",
-        out: &out,
-        existing: settings.existing,
-        signing_key: None,
-        threads: settings.resources.threads,
-        tmp: settings.resources.tmp.clone(),
-    };
+    let (budget, existing) = ("patients", settings.existing);
+    let terms = Terms { study, party, budget, out: &out, existing, signing_key: None };
+    let job = Job { terms, table: &table, access: settings.access("id", false) };
     potluck_party::release(&job, &mut ledger, &progress)?;
     Ok(Release::read(&out)?)
 }

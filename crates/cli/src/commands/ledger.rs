@@ -17,14 +17,15 @@ use crate::output::table;
 
 pub(super) fn run(command: &LedgerCommand, settings: &Settings<'_>) -> Result<()> {
     match command {
-        LedgerCommand::Init { ledger, table, epsilon, delta } => {
+        LedgerCommand::Init { ledger, budget, epsilon, delta } => {
             let epsilon = Epsilon::new(*epsilon).map_err(Error::from)?;
             let delta = Delta::new(*delta).map_err(Error::from)?;
             let mut ledger = Ledger::open_or_create(&ledger_path(ledger)?)?;
-            let budget = ledger.set_budget(table, epsilon, delta)?;
+            let budget = ledger.set_budget(budget, epsilon, delta)?;
             settings.printer.result(&budget.to_json(), || {
                 format!(
-                    "budget of {table:?} in {}: everything ever released from it stays within ε = {}, δ = {} (μ² = {:.6})\n",
+                    "budget {:?} in {}: everything ever charged to it stays within ε = {}, δ = {} (μ² = {:.6})\n",
+                    budget.name,
                     ledger.path().display(),
                     epsilon.get(),
                     delta.get(),
@@ -57,14 +58,14 @@ fn to_text(budgets: &[Budget], sessions: &[Session]) -> String {
         let _ = writeln!(
             text,
             "{}: budget ε = {}, δ = {}; {share:.1}% of μ² spent, which is {} so far",
-            budget.table,
+            budget.name,
             budget.epsilon,
             budget.delta,
             spent.in_numbers()
         );
         let rows: Vec<Vec<String>> = sessions
             .iter()
-            .filter(|session| session.table == budget.table && session.state != State::Void)
+            .filter(|session| session.budget == budget.name && session.state != State::Void)
             .map(|session| {
                 vec![
                     session.study_name.clone(),

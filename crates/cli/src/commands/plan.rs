@@ -6,38 +6,23 @@ use std::path::Path;
 
 use anyhow::Result;
 use potluck_core::planning::USEFUL;
-use potluck_release::plan::{ExpectedAccuracy, PartyPlan, Plan};
+use potluck_release::plan::{ExpectedAccuracy, Plan, PlanOfParty};
 use potluck_release::statement::{self, Guarantee};
-use potluck_release::{Draft, Error, Extension, Study};
+use potluck_release::{AnyStudy, Error, Study};
 
 use super::Settings;
 use crate::args;
-use crate::exit::WrongUsage;
 use crate::output::{alarming, counted, number, size, table};
 
 pub(super) fn run(arguments: &args::Plan, settings: &Settings<'_>) -> Result<()> {
-    let (study, sealed) = load(&arguments.study, arguments.base.base.as_deref())?;
-    let plan = Plan::new(&study, sealed)?;
+    let (study, plan) = Plan::of(&load(&arguments.study, arguments.base.base.as_deref())?)?;
     settings.printer.result(&plan, || to_text(&study, &plan))
 }
 
-/// The study; if it is not sealed yet, the numbers it would be sealed with. No number depends on the key.
-pub(super) fn load(path: &Path, base: Option<&Path>) -> Result<(Study, bool)> {
-    match (Study::load(path), base) {
-        (Ok(study), None) => Ok((study, true)),
-        (Ok(_), Some(_)) => {
-            let message = format!(
-                "{} is sealed and holds what it needs of the study it extends; leave --base out",
-                path.display()
-            );
-            Err(WrongUsage(message).into())
-        }
-        (Err(Error::NotSealed), None) => Ok((Draft::load(path)?.preview()?, false)),
-        (Err(Error::NotSealed), Some(base)) => {
-            Ok((Extension::load(path, &Study::load(base)?)?.seal()?, false))
-        }
-        (Err(error), _) => Err(error.into()),
-    }
+/// The study in a file; the one that it extends in another, if it is not sealed.
+pub(super) fn load(path: &Path, base: Option<&Path>) -> Result<AnyStudy, Error> {
+    let base = base.map(Study::load).transpose()?;
+    AnyStudy::load(path, base.as_ref())
 }
 
 /// What an extension adds to, in words.
@@ -85,7 +70,7 @@ fn to_text(study: &Study, plan: &Plan) -> String {
     if let Some(base) = study.base() {
         text.insert_str(text.len() - 1, &format!("{}\n", extends_text(base, study.own_parties().len())));
     }
-    let row = |party: &PartyPlan| {
+    let row = |party: &PlanOfParty| {
         vec![
             party.party.clone(),
             party.columns.to_string(),

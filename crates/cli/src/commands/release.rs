@@ -19,7 +19,8 @@ pub(super) fn run(arguments: &Release, settings: &Settings<'_>) -> Result<()> {
     match (&arguments.data, &arguments.state) {
         (Some(data), _) => {
             let study = Study::load(&arguments.party.study)?;
-            let (ledger, budget) = (ledger_path(&arguments.ledger)?, arguments.budget.clone());
+            let (ledger, budget) =
+                (ledger_path(&arguments.charged.ledger)?, arguments.charged.budget.clone());
             let order = order(arguments, study, ledger, budget, settings);
             let access = settings.access(&arguments.id, arguments.ignore_extra);
             let published = release_table(order, Some(data), &access, arguments.yes, settings.printer)?;
@@ -98,7 +99,7 @@ pub(super) fn ask(question: &Question, yes: bool, printer: &Printer) -> Result<(
     printer.confirm(
         yes,
         &format!(
-            "Publish the columns of {} and charge {:.1}% of the budget of table {:?}?",
+            "Publish the columns of {} and charge {:.1}% of budget {:?}?",
             question.party(),
             100.0 * question.share,
             question.budget()
@@ -132,10 +133,10 @@ pub(super) fn report(published: &Published, printer: &Printer) -> Result<()> {
                 .to_owned(),
         };
         format!(
-            "{done} {}\ncontent {}\n{unsigned}budget of {:?}: {:.1}% left\n",
+            "{done} {}\ncontent {}\n{unsigned}budget {:?}: {:.1}% left\n",
             path.display(),
             release.content_hash,
-            budget.table,
+            budget.name,
             100.0 * left / total
         )
     })

@@ -25,7 +25,7 @@ pub(super) fn run(arguments: &Simulate, settings: &Settings<'_>) -> Result<()> {
         correlation: arguments.correlation,
         seed: arguments.seed,
     };
-    let (study, _) = load(&arguments.study, arguments.base.base.as_deref())?;
+    let (study, _) = load(&arguments.study, arguments.base.base.as_deref())?.numbers()?;
     let rehearsal = Rehearsal::new(&study, wanted)?;
     settings.printer.note("making up people …");
     let progress = settings.printer.progress("releases", u64::from(arguments.releases));

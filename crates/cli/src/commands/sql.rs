@@ -21,10 +21,10 @@ pub(super) fn run(arguments: &Sql, settings: &Settings<'_>) -> Result<()> {
     let party = study.own_party(&arguments.party.name)?.name();
     let known = Remembered::load(&study, party, &arguments.state)?;
     let source = source(arguments, &study, party, known.as_ref())?;
-    let path = same_ledger(&arguments.ledger, known.as_ref(), settings)?;
+    let path = same_ledger(&arguments.charged.ledger, known.as_ref(), settings)?;
     let ledger = Ledger::open(&path)?;
-    let budget = same_budget(arguments.budget.as_deref(), known.as_ref(), settings)?;
-    let budget = ledger.choose_table(budget.as_deref())?;
+    let budget = same_budget(arguments.charged.budget.as_deref(), known.as_ref(), settings)?;
+    let budget = ledger.choose_budget(budget.as_deref())?;
     let staged = StagedRelease { study: &study, party, budget: &budget, source: &source };
     let begun = staged.stored_stages(&ledger)? > 0;
     if begun && known.is_some_and(|known| known.source != source) && settings.existing == Existing::Keep {
@@ -99,8 +99,8 @@ pub(super) fn take_sums(arguments: &Release, state: &Path, settings: &Settings<'
             state.display()
         ))
     })?;
-    let ledger = same_ledger(&arguments.ledger, Some(&remembered), settings)?;
-    let budget = same_budget(arguments.budget.as_deref(), Some(&remembered), settings)?;
+    let ledger = same_ledger(&arguments.charged.ledger, Some(&remembered), settings)?;
+    let budget = same_budget(arguments.charged.budget.as_deref(), Some(&remembered), settings)?;
     let prepared = order(arguments, study, ledger, budget, settings).prepare()?;
     let source = &remembered.source;
     let agreed = match (&arguments.sums, prepared) {
@@ -180,7 +180,7 @@ fn same_ledger(
     .into())
 }
 
-/// Whose budget a release is charged to, if that was said: now, or at one of its earlier steps.
+/// The budget that a release is charged to, if that was said: now, or at one of its earlier steps.
 fn same_budget(
     named: Option<&str>,
     remembered: Option<&Remembered>,

@@ -7,7 +7,8 @@ use anyhow::Result;
 use potluck_core::accounting::{Delta, Epsilon};
 use potluck_party::entropy;
 use potluck_release::files::{Audience, Existing, refuse_same_file, write_file};
-use potluck_release::{Draft, Error, Extension, Study};
+use potluck_release::study::Unsealed;
+use potluck_release::{Error, Study};
 use serde_json::json;
 
 use super::Settings;
@@ -120,7 +121,7 @@ fn party_name(text: &str) -> String {
 }
 
 fn check(path: &Path, base: Option<&Path>, settings: &Settings<'_>) -> Result<()> {
-    let (study, sealed) = load(path, base)?;
+    let (study, sealed) = load(path, base)?.numbers()?;
     let definition = study.definition();
     let id = sealed.then(|| study.id());
     let value = json!({
@@ -152,20 +153,8 @@ fn seal(path: &Path, base: Option<&Path>, out: Option<&Path>, settings: &Setting
     if let Some(base) = base {
         refuse_same_file(out.unwrap_or(path), &[base])?;
     }
-    let (study, text) = match base {
-        None => {
-            let draft = Draft::load(path)?;
-            let study = draft.seal(entropy::new_mixing_key()?)?;
-            let text = draft.sealed_text(&study);
-            (study, text)
-        }
-        Some(base) => {
-            let extension = Extension::load(path, &Study::load(base)?)?;
-            let study = extension.seal()?;
-            let text = extension.sealed_text(&study);
-            (study, text)
-        }
-    };
+    let base = base.map(Study::load).transpose()?;
+    let (study, text) = Unsealed::load(path, base.as_ref())?.seal(entropy::new_mixing_key)?;
     match out {
         Some(out) => write_file(out, text.as_bytes(), settings.existing, Audience::Public)?,
         None => write_file(path, text.as_bytes(), Existing::Replace, Audience::Public)?,

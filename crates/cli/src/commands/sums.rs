@@ -1,7 +1,7 @@
 //! `potluck sums`.
 
 use anyhow::{Context, Result};
-use potluck_party::{Reading, Table, sums};
+use potluck_party::{Reading, Table, audit};
 use potluck_release::{Release, Study};
 use serde_json::json;
 
@@ -23,7 +23,7 @@ pub(super) fn run(arguments: &Sums, settings: &Settings<'_>) -> Result<()> {
     };
     let progress = settings.printer.progress("reading the table", study.definition().rows());
     let reading = Reading { study: &study, party, table: &table, access: &access };
-    let path = sums::write(&reading, &earlier, &arguments.state, settings.existing, &progress)?;
+    let path = audit::write(&reading, &earlier, &arguments.state, settings.existing, &progress)?;
     drop(progress);
     settings.printer.result(&json!({ "sums": path.display().to_string() }), || {
         format!("exact sums in {}: private, never publish them\n", path.display())

@@ -18,7 +18,7 @@ use mutate::{Dice, damaged};
 use potluck_party::Table;
 use potluck_release::events::EventLog;
 use potluck_release::guard::guarded;
-use potluck_release::{Draft, Model, PublicDataset, Release, Study};
+use potluck_release::{AnyStudy, Model, PublicDataset, Release};
 use rustix::process::{Resource, Rlimit, setrlimit};
 use seeds::{FILE, Kind, SECRETS, Seed};
 use support::{Outcome, Workplace};
@@ -76,7 +76,7 @@ fn read(kind: Kind, path: &Path) -> Result<(), String> {
     let said = |error: potluck_release::Error| error.to_string();
     match kind {
         Kind::Table => decode(path).map_err(|error| error.to_string()),
-        Kind::Study => Study::load(path).map(drop).or_else(|_| Draft::load(path).map(drop)).map_err(said),
+        Kind::Study => AnyStudy::load(path, None).map(drop).map_err(said),
         Kind::Release => Release::read(path).map(drop).map_err(said),
         Kind::Dataset => PublicDataset::read(path).map(drop).map_err(said),
         Kind::Model => Model::read(path).map(drop).map_err(said),

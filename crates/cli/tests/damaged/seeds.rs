@@ -23,30 +23,13 @@ pub const SECRETS: [&str; 3] = ["987654321", "SECRET", "SENTINEL"];
 
 const ROWS: usize = 40;
 
-const STUDY: &str = r#"format = 1
-[study]
-name = "test"
-rows = 40
-id = "text"
-[privacy]
-epsilon = 1.0
-delta = 1e-5
-[[party]]
-name = "north"
-[[party.column]]
-name = "income"
-lo = 0
-hi = 2000000000
-[[party.column]]
-name = "smoker"
-levels = ["no", "yes"]
-[[party]]
-name = "south"
-[[party.column]]
-name = "pressure"
-lo = 80
-hi = 200
-"#;
+fn study() -> String {
+    potluck_fixtures::study("test", ROWS as u64)
+        .settings("id = \"text\"")
+        .party("north", &["income lo = 0; hi = 2000000000", "smoker levels = [\"no\", \"yes\"]"])
+        .party("south", &["pressure lo = 80; hi = 200"])
+        .to_string()
+}
 
 /// A good file, and the commands that read it.
 pub struct Seed {
@@ -68,12 +51,12 @@ pub enum Kind {
 
 /// A folder with all that the commands need beside the damaged file, and the good files.
 pub fn prepare() -> (Workplace, Vec<Seed>) {
-    let place = Workplace::with_study(STUDY);
+    let place = Workplace::with_study(&study());
     place.write("north.csv", csv());
     place.write("south.csv", south_csv());
     place.run(&["key", "new", "--out", "north.key"]).ok();
     place.release_north(&["--signing-key", "north.key"]).ok();
-    place.run(&["ledger", "init", "--table", "more", "--epsilon", "1", "--delta", "1e-5"]).ok();
+    place.run(&["ledger", "init", "--budget", "more", "--epsilon", "1", "--delta", "1e-5"]).ok();
     place
         .line("release study.toml --party south --data south.csv --out s.parquet --yes --accept-low-accuracy --budget more")
         .ok();
@@ -97,7 +80,7 @@ pub fn prepare() -> (Workplace, Vec<Seed>) {
     seeds.push(published(
         "draft",
         Kind::Study,
-        STUDY.into(),
+        study().into(),
         &[&["study", "check", FILE], &["plan", FILE], &["study", "seal", FILE, "--out", "sealed", "--force"]],
     ));
     seeds.push(published(

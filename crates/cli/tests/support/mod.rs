@@ -4,7 +4,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::sync::LazyLock;
 
+use potluck_fixtures::clinics;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -15,40 +17,14 @@ pub struct Workplace {
 
 pub const ROWS: usize = 40;
 
-pub const STUDY: &str = r#"format = 1
-[study]
-name = "test"
-rows = 40
-id = "integer"
-[privacy]
-epsilon = 1.0
-delta = 1e-5
-[[party]]
-name = "north"
-[[party.column]]
-name = "age"
-lo = 18
-hi = 100
-unit = "years"
-[[party.column]]
-name = "smoker"
-levels = ["no", "yes"]
-[[party]]
-name = "south"
-[[party.column]]
-name = "pressure"
-lo = 80
-hi = 200
-"#;
+pub static STUDY: LazyLock<String> = LazyLock::new(|| clinics("test", ROWS as u64).to_string());
 
 pub fn north_csv() -> String {
-    let rows: String = (0..ROWS).map(|i| format!("{i},{},{}\n", 20 + i, ["no", "yes"][i % 2])).collect();
-    format!("id,age,smoker\n{rows}")
+    potluck_fixtures::north_csv(ROWS)
 }
 
 pub fn south_csv() -> String {
-    let rows: String = (0..ROWS).map(|i| format!("{},{}\n", ROWS - 1 - i, 100 + i)).collect();
-    format!("id,pressure\n{rows}")
+    potluck_fixtures::south_csv(ROWS)
 }
 
 /// What a command did.
@@ -92,7 +68,7 @@ impl Outcome {
 impl Workplace {
     /// A folder with everything ready to release.
     pub fn new() -> Self {
-        Self::with_study(STUDY)
+        Self::with_study(&STUDY)
     }
 
     /// The same with another study of the same parties.
@@ -102,7 +78,7 @@ impl Workplace {
         place.run(&["study", "seal", "study.toml"]).ok();
         place.write("north.csv", north_csv());
         place.write("south.csv", south_csv());
-        place.run(&["ledger", "init", "--table", "people", "--epsilon", "1", "--delta", "1e-5"]).ok();
+        place.run(&["ledger", "init", "--budget", "people", "--epsilon", "1", "--delta", "1e-5"]).ok();
         place
     }
 

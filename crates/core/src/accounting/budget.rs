@@ -134,9 +134,10 @@ impl Mu {
     /// The largest μ, in steps of 2^-32, whose releases are (ε, δ)-differentially private.
     ///
     /// # Privacy
-    /// δ(ε'; μ) ≤ δ' for the returned μ and every ε', δ' whose nearest floats are `epsilon` and `delta`; so
-    /// whatever is μ-GDP for the replacement of one subject is (ε', δ')-DP for it (Balle and Wang 2018,
-    /// Theorem 8; Dong, Roth and Su 2022, Corollary 2.13; docs/PRIVACY.md#accounting).
+    /// δ(ε'; μ) ≤ δ' for the returned μ and every ε', δ' whose nearest floats are `epsilon` and
+    /// `delta`; so whatever is μ-GDP for the replacement of one subject is (ε', δ')-DP for it
+    /// (Balle and Wang 2018, Theorem 8; Dong, Roth and Su 2022, Corollary 2.13; Theorem 2 and Lemma
+    /// 3, docs/PRIVACY.md#accounting).
     pub fn analytic(epsilon: Epsilon, delta: Delta) -> Result<Self, BudgetError> {
         static KNOWN: Memo<(u64, u64), Option<Mu>> = Memo::new();
         let allowed = |mu: Self| curve::holds(mu.squared(), epsilon.0.next_down(), delta.0.next_down());
@@ -150,7 +151,7 @@ impl Mu {
     ///
     /// # Privacy
     /// The returned μ is at most that of [`Mu::analytic`], so the same promise holds; a ledger is charged the
-    /// returned μ itself (docs/PRIVACY.md#accounting).
+    /// returned μ itself (Theorem 5, docs/PRIVACY.md#the-classical-calibration).
     pub fn classical(epsilon: Epsilon, delta: Delta) -> Result<Self, BudgetError> {
         if epsilon.0 > 1.0 {
             return Err(BudgetError::ClassicalEpsilon(epsilon.0));
@@ -195,14 +196,19 @@ impl MuSquared {
     /// The sum, or nothing if it reaches 2^64; treat that as an exhausted budget.
     ///
     /// # Privacy
-    /// What is μ₁-GDP and what is μ₂-GDP given any result of the first are together √(μ₁² + μ₂²)-GDP, for
-    /// the same neighbours (Dong, Roth and Su 2022, Corollary 3.3; docs/PRIVACY.md#accounting).
+    /// What is μ₁-GDP and what is μ₂-GDP given any result of the first are together √(μ₁² +
+    /// μ₂²)-GDP, for the same neighbours (Dong, Roth and Su 2022, Corollary 3.3; Theorem 4,
+    /// docs/PRIVACY.md#composition).
     #[must_use]
     pub fn checked_add(self, other: Self) -> Option<Self> {
         self.0.checked_add(other.0).map(Self)
     }
 
     /// What is left of a total after `spent`, or nothing if more was spent.
+    ///
+    /// # Privacy
+    /// The filter of Theorem 4, docs/PRIVACY.md#composition: releases that each fit into what is
+    /// left keep within the total.
     #[must_use]
     pub fn checked_sub(self, spent: Self) -> Option<Self> {
         self.0.checked_sub(spent.0).map(Self)
@@ -211,8 +217,8 @@ impl MuSquared {
     /// The sum of all, or nothing if it reaches 2^64.
     ///
     /// # Privacy
-    /// As for [`MuSquared::checked_add`]: over the releases of a table, or over the parties that hold a
-    /// subject.
+    /// As for [`MuSquared::checked_add`], by Theorem 4 of docs/PRIVACY.md#composition: over the
+    /// releases of a table, or over the parties that hold a subject.
     pub fn checked_sum(parts: impl IntoIterator<Item = Self>) -> Option<Self> {
         parts.into_iter().try_fold(Self::ZERO, Self::checked_add)
     }

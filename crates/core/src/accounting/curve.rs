@@ -20,7 +20,7 @@ const PRECISIONS: [u64; 6] = [64, 128, 256, 512, 1024, 2048];
 ///
 /// # Privacy
 /// A μ-GDP mechanism is (ε, δ)-DP, for the same neighbours, with δ the returned number
-/// (docs/PRIVACY.md#accounting).
+/// (Theorem 2, docs/PRIVACY.md#accounting).
 pub fn delta_upper(epsilon: Epsilon, mu: Mu) -> f64 {
     Point::new(mu.squared(), epsilon.get()).delta_upper()
 }
@@ -29,7 +29,8 @@ pub fn delta_upper(epsilon: Epsilon, mu: Mu) -> f64 {
 ///
 /// # Privacy
 /// A √μ²-GDP mechanism is (ε', δ')-DP, for the same neighbours, for every ε', δ' whose nearest floats are
-/// `epsilon` and the result: the statement stays true in decimal text (docs/PRIVACY.md#accounting).
+/// `epsilon` and the result: the statement stays true in decimal text (Theorem 2,
+/// docs/PRIVACY.md#what-is-exact-and-where-rounding-happens).
 pub fn delta_for(mu_squared: MuSquared, epsilon: Epsilon) -> f64 {
     if mu_squared == MuSquared::ZERO {
         return 0.0;
@@ -41,7 +42,8 @@ pub fn delta_for(mu_squared: MuSquared, epsilon: Epsilon) -> f64 {
 ///
 /// # Privacy
 /// A √μ²-GDP mechanism is (ε', δ')-DP, for the same neighbours, for every ε', δ' whose nearest floats are
-/// the result and `delta`: the statement stays true in decimal text (docs/PRIVACY.md#accounting).
+/// the result and `delta`: the statement stays true in decimal text (Theorem 2 and Lemma 3,
+/// docs/PRIVACY.md#what-is-exact-and-where-rounding-happens).
 pub fn epsilon_for(mu_squared: MuSquared, delta: Delta) -> f64 {
     static KNOWN: Memo<(MuSquared, u64), f64> = Memo::new();
     KNOWN.get((mu_squared, delta.get().to_bits()), || smallest_epsilon(mu_squared, delta))
@@ -69,7 +71,8 @@ fn smallest_epsilon(mu_squared: MuSquared, delta: Delta) -> f64 {
 /// Whether δ(ε; μ) ≤ δ, for a finite ε ≥ 0 and 0 ≤ δ < 1.
 ///
 /// # Privacy
-/// Yes is an answer that was proved. Should no precision decide, which has never been seen, the answer is no.
+/// Yes is an answer that was proved, of the formula of Theorem 2 (docs/PRIVACY.md#accounting).
+/// Should no precision decide, which has never been seen, the answer is no.
 pub(super) fn holds(mu_squared: MuSquared, epsilon: f64, delta: f64) -> bool {
     if mu_squared == MuSquared::ZERO {
         return true;
@@ -89,7 +92,9 @@ pub(super) fn holds(mu_squared: MuSquared, epsilon: f64, delta: f64) -> bool {
 /// Whether μ ≤ ε/√(2 ln(1.25/δ)), that is 1.25/δ ≤ e^(ε²/2μ²), for μ > 0, 0 ≤ ε ≤ 1 and 0 ≤ δ < 1.
 ///
 /// # Privacy
-/// Yes is an answer that was proved. (Some precision always decides: e to a rational power is not rational.)
+/// Yes is an answer that was proved, and Theorem 5 says what it is worth
+/// (docs/PRIVACY.md#the-classical-calibration). Some precision always decides: e to a rational
+/// power is not rational.
 pub(super) fn holds_classically(mu_squared: MuSquared, epsilon: f64, delta: f64) -> bool {
     if delta <= 0.0 {
         return false;

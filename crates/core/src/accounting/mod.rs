@@ -23,4 +23,4 @@ mod sigma;
 
 pub use budget::{BudgetError, Delta, Epsilon, Mu, MuSquared};
 pub use curve::{delta_for, delta_upper, epsilon_for};
-pub use sigma::{SHARES, Share, Shares, SigmaError, satisfies, sigma_for, smallest_sigma};
+pub use sigma::{SHARES, Share, Shares, SharesError, satisfies, sigma_for, smallest_sigma};

@@ -1,14 +1,17 @@
 //! From raw values to small integers, and the ball that bounds one subject's row.
 //!
-//! A numeric column with public bounds becomes one integer in −Q..=Q; a categorical column with public
-//! levels becomes 0/Q indicators. All later sums are sums of these integers, so they are exact: they do
-//! not depend on row order, threads, batch size or the engine that computed them.
+//! A numeric column with public bounds becomes one integer in −Q..=Q; a categorical column with
+//! public levels becomes 0/Q indicators (docs/PRIVACY.md#encoding). All later sums are sums of
+//! these integers, so they are exact: they do not depend on row order, threads, batch size or the
+//! engine that computed them.
 
+mod ball;
 mod rows;
 
 use pulp::Arch;
 use thiserror::Error;
 
+pub use ball::{Ball, LARGEST_SCALED, MAX_NORM_SQUARED};
 pub use rows::EncodedRows;
 pub(crate) use rows::{Dot, Sum};
 use rows::{Level, Numbers};
@@ -18,9 +21,6 @@ pub const Q: i32 = 1 << 14;
 
 /// The level code of a missing categorical value.
 pub const MISSING_LEVEL: u32 = u32::MAX;
-
-/// Largest squared row norm, in units of 1/Q², for which [`Ball::project`] is proved exact.
-pub const MAX_NORM_SQUARED: u64 = (1 << 50) - 1;
 
 /// Why a public encoding parameter is not usable.
 #[derive(Debug, Error, PartialEq)]
@@ -88,7 +88,7 @@ impl Bounds {
     /// to ±Q.
     ///
     /// # Privacy
-    /// |result| ≤ Q for every input (docs/PRIVACY.md#encoding).
+    /// |result| ≤ Q for every input: Lemma E, docs/PRIVACY.md#encoding.
     pub fn encode(self, value: f64) -> i32 {
         if value.is_finite() { Scaling::UNIT.encode(self.unit(value)) } else { 0 }
     }
@@ -119,7 +119,7 @@ impl Scaling {
     /// The integer for u.
     ///
     /// # Privacy
-    /// |result| ≤ `limit` for every input (docs/PRIVACY.md#encoding).
+    /// |result| ≤ `limit` for every input: Lemma E, docs/PRIVACY.md#encoding.
     #[inline(always)]
     pub fn encode(self, u: f64) -> i32 {
         let scaled = ((clamp(u, self.low, self.high) - self.centre) / self.scale) * f64::from(Q);
@@ -267,6 +267,10 @@ impl RowEncoder {
     }
 
     /// The same rows, then moved by −`centre`, then pulled into the ball again.
+    ///
+    /// # Privacy
+    /// Entries stay below 2²¹ in between, as Lemma B wants them
+    /// (docs/PRIVACY.md#mixed-rows-stage-4).
     #[must_use]
     pub fn about(mut self, centre: Vec<i32>) -> Self {
         assert_eq!(centre.len(), self.width, "one centre an encoded column");
@@ -298,8 +302,9 @@ impl RowEncoder {
     /// Encodes a batch of `count` subjects into `rows`. Missing values become 0.
     ///
     /// # Privacy
-    /// A row depends on its own subject only. Without a ball every entry keeps its limit, and of a column of levels
-    /// at most one entry is not that of an absent level; with a ball Σq² ≤ C (docs/PRIVACY.md#encoding).
+    /// A row depends on its own subject only. Without a ball every entry keeps its limit, and of a
+    /// column of levels at most one entry is not that of an absent level (Lemma E,
+    /// docs/PRIVACY.md#encoding); with a ball Σq² ≤ C (Lemma B, docs/PRIVACY.md#ball).
     pub fn encode(&self, values: &[Values<'_>], count: usize, rows: &mut EncodedRows) {
         self.encode_on(Arch::new(), values, count, rows);
     }
@@ -345,69 +350,10 @@ impl RowEncoder {
     }
 }
 
-/// Largest size of a scaled value: what [`Ball::project`] accepts, twice over.
-pub const LARGEST_SCALED: i32 = 64 * Q;
-
-/// The ball that holds every subject's encoded row: Σq² ≤ C.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ball {
-    norm_squared: u64,
-}
-
-impl Ball {
-    /// The ball with squared radius `norm_squared` in units of 1/Q².
-    pub fn new(norm_squared: u64) -> Result<Self, EncodingError> {
-        if norm_squared == 0 || norm_squared > MAX_NORM_SQUARED {
-            return Err(EncodingError::Norm);
-        }
-        Ok(Self { norm_squared })
-    }
-
-    /// The ball that no row of `columns` numeric or categorical columns can leave: R² = `columns`.
-    pub fn of_columns(columns: usize) -> Result<Self, EncodingError> {
-        let squared = (columns as u64).checked_mul(u64::from(Q.unsigned_abs()).pow(2));
-        Self::new(squared.ok_or(EncodingError::Norm)?)
-    }
-
-    /// The ball of radius `radius` in units of encoded values; C = ⌊(QR)²⌋ as computed is what counts from here on.
-    pub fn of_radius(radius: f64) -> Result<Self, EncodingError> {
-        let scaled = radius * f64::from(Q);
-        let squared = (scaled * scaled).floor();
-        if !(radius > 0.0 && squared >= 1.0 && squared <= MAX_NORM_SQUARED as f64) {
-            return Err(EncodingError::Norm);
-        }
-        Self::new(squared as u64)
-    }
-
-    /// C: the squared radius in units of 1/Q².
-    pub fn norm_squared(self) -> u64 {
-        self.norm_squared
-    }
-
-    /// Shrinks a row towards 0 until it lies in the ball; leaves a row that does.
-    ///
-    /// # Privacy
-    /// Afterwards Σq² ≤ C exactly, for every input with |q| ≤ 2²¹ and at most 2²⁰ entries
-    /// (docs/PRIVACY.md#ball).
-    pub fn project(self, row: &mut [i32]) {
-        let norm_squared: u64 = row.iter().map(|&q| u64::from(q.unsigned_abs()).pow(2)).sum();
-        if norm_squared > self.norm_squared {
-            let factor = (self.norm_squared as f64 / norm_squared as f64).sqrt();
-            for q in row {
-                *q = truncate(f64::from(*q) * factor);
-            }
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
-
-    fn norm_squared(row: &[i32]) -> u64 {
-        row.iter().map(|&q| u64::from(q.unsigned_abs()).pow(2)).sum()
-    }
 
     #[test]
     fn bounds_encode_to_the_grid() {
@@ -476,30 +422,6 @@ mod tests {
         assert_eq!(LevelCount::new(1), Err(EncodingError::Levels));
     }
 
-    #[test]
-    fn ball_radii_follow_the_columns() {
-        assert_eq!(Ball::of_columns(3).unwrap().norm_squared(), 3 << 28);
-        assert_eq!(Ball::of_radius(1.0).unwrap().norm_squared(), 1 << 28);
-        for radius in [0.0, -1.0, f64::NAN, 1e-9, 4096.0] {
-            assert_eq!(Ball::of_radius(radius), Err(EncodingError::Norm), "{radius}");
-        }
-        assert_eq!(Ball::of_columns(1 << 23), Err(EncodingError::Norm));
-    }
-
-    /// A row as releases pull it in: as the last of a batch, on every vector unit.
-    fn projected_in_batches(row: &[i32], c: u64) -> Vec<Vec<i32>> {
-        let project = |arch| {
-            let mut rows = EncodedRows::default();
-            rows.resize(21, row.len());
-            for (column, &q) in row.iter().enumerate() {
-                rows.column_mut(column)[20] = q;
-            }
-            rows.project(arch, Ball::new(c).unwrap());
-            rows.to_rows()[20 * row.len()..].to_vec()
-        };
-        crate::vector::units().into_iter().map(project).collect()
-    }
-
     /// One row by the definitions.
     fn reference_row(encoder: &RowEncoder, number: f64, code: u32) -> Vec<i32> {
         let mut row = Vec::new();
@@ -544,26 +466,6 @@ mod tests {
         fn encoding_is_monotone(lo in -1e6f64..1e6, width in 1e-3f64..1e6, a in -2e6f64..2e6, b in -2e6f64..2e6) {
             let bounds = Bounds::new(lo, lo + width).unwrap();
             prop_assert!(bounds.encode(a.min(b)) <= bounds.encode(a.max(b)));
-        }
-
-        #[test]
-        fn no_row_leaves_the_ball(mut row in prop::collection::vec(-(128 * Q)..=128 * Q, 1..40), c in 1u64..MAX_NORM_SQUARED) {
-            let before = row.clone();
-            Ball::new(c).unwrap().project(&mut row);
-            prop_assert!(norm_squared(&row) <= c);
-            prop_assert!(norm_squared(&before) > c || row == before);
-            prop_assert!(projected_in_batches(&before, c).iter().all(|projected| *projected == row));
-        }
-
-        /// Rows just outside the ball are where rounding could go wrong.
-        #[test]
-        fn rows_just_outside_are_pulled_in(row in prop::collection::vec(-(128 * Q)..=128 * Q, 1..40), below in 1u64..3) {
-            let norm = norm_squared(&row);
-            prop_assume!(norm > below);
-            let mut projected = row.clone();
-            Ball::new(norm - below).unwrap().project(&mut projected);
-            prop_assert!(norm_squared(&projected) <= norm - below);
-            prop_assert!(projected_in_batches(&row, norm - below).iter().all(|other| *other == projected));
         }
 
         /// Whatever the vector unit, the batch size and the values, rows are those of the definitions.

@@ -74,7 +74,7 @@ impl EncodedRows {
     /// Pulls every row into the ball, as [`Ball::project`] does one.
     ///
     /// # Privacy
-    /// Afterwards Σq² ≤ C exactly for every row (docs/PRIVACY.md#ball).
+    /// Afterwards Σq² ≤ C exactly for every row: Lemma B, docs/PRIVACY.md#ball.
     pub(super) fn project(&mut self, arch: Arch, ball: Ball) {
         arch.dispatch(Project { rows: self, ball });
     }

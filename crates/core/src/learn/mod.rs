@@ -1,26 +1,31 @@
 //! Learners: linear regression of any released column on any others.
 //!
-//! Everything here reads published rows only, so it costs no privacy and works in floating point. A study
-//! of n rows was mixed into k released rows Z (design, sections 4.2 to 4.5); over the mixing and the noise,
-//! `E[ZᵀZ] = DᵀD + k·diag(ς²)`, with D the encoded table and ς_j the standard deviation of the noise in
-//! column j. The identity, bernoulli (divided by √k) and sparse mixings all satisfy it, so one set of
-//! learners serves them all:
+//! Everything here reads published numbers only, so it costs no privacy and works in floating
+//! point. A study of n rows was mixed into k released rows Z (docs/PRIVACY.md#mixed-rows); over the
+//! mixing and the noise, `E[ZᵀZ] = DᵀD + k·diag(ς²)`, with D the encoded table and ς_j the standard
+//! deviation of the noise in column j. The identity, bernoulli (divided by √k) and sparse mixings
+//! all satisfy it, so one set of learners serves them all:
 //!
+//! - [`posterior()`] estimates every covariance by its posterior mean, from [`Evidence`]; of a
+//!   calibrated release it reads [`LocalMoments`], too (docs/LEARNERS.md#posterior).
 //! - [`ols`] ignores the noise: RMGM-OLS on `rmgm` releases, BGM-OLS on `dgm` releases.
 //! - [`debiased`] takes the known noise variance out: DGM-OLS on `dgm` releases.
 //!
-//! Both are from Wu et al., "Differentially Private Multi-Party Data Release for Linear Regression". They
-//! regress through the origin of the encoded units; [`Coefficients::to_original`] turns the weights into
-//! slopes and an intercept in the units the columns were declared in.
+//! The last two are from Wu et al., "Differentially Private Multi-Party Data Release for Linear
+//! Regression" (docs/LEARNERS.md#ols-and-debiased). They regress through the origin of the encoded
+//! units; [`Coefficients::to_original`] turns the weights into slopes and an intercept in the units
+//! the columns were declared in.
 
 mod coefficients;
 mod least_squares;
+mod local;
 mod moments;
 mod posterior;
 mod student;
 
 pub use coefficients::{Affine, Coefficients, Covariance, Interval, Level, Original};
 pub use least_squares::{Estimand, Fit, Ridge, Spectrum, Stability, debiased, ols};
+pub use local::{Centre, Clipping, LocalMoments, Tails};
 pub use moments::{Moments, Solution};
 pub use posterior::{
     Concern, Evidence, ExplainedShare, Posterior, ShareConcerns, VarianceParts, explained_share, posterior,

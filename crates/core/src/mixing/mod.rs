@@ -39,6 +39,10 @@ pub enum Mixing {
 
 impl Mixing {
     /// w: the squared norm of every column of the matrix.
+    ///
+    /// # Privacy
+    /// Replacing a subject changes the mixed rows by at most 2√(Cw): Theorem M,
+    /// docs/PRIVACY.md#mixed-rows.
     pub fn column_norm_squared(self, k: u64) -> u64 {
         match self {
             Self::Identity | Self::Sparse => 1,
@@ -127,6 +131,9 @@ pub struct SubjectDigest([u8; 32]);
 
 impl SubjectDigest {
     /// The row and the sign of the subject's only entry in the sparse matrix with `k` rows.
+    ///
+    /// # Privacy
+    /// One entry of ±1, so w = 1 in Theorem M, docs/PRIVACY.md#mixed-rows.
     pub fn sparse_entry(&self, k: u64) -> (u64, i64) {
         let [a, b, c, d, e, f, g, h, ..] = self.0;
         let head = u64::from_be_bytes([a, b, c, d, e, f, g, h]);
@@ -135,6 +142,9 @@ impl SubjectDigest {
     }
 
     /// Fills `words` with the subject's column of the Bernoulli matrix: bit i (little-endian) is row i, 1 for +1.
+    ///
+    /// # Privacy
+    /// k entries of ±1, so w = k in Theorem M, docs/PRIVACY.md#mixed-rows.
     pub fn bernoulli_signs(&self, words: &mut [u64]) {
         let mut stream = ChaCha12Rng::from_seed(self.0);
         for word in words {

@@ -5,6 +5,9 @@ use pulp::{Arch, NullaryFnOnce};
 use super::SubjectDigest;
 
 /// Adds to `sums` the rows of these subjects, each with its sign in its row of the sparse matrix.
+///
+/// # Privacy
+/// The sum Σ b qᵀ of Theorem M, docs/PRIVACY.md#mixed-rows, in exact integers.
 pub fn add_sparse(subjects: &[SubjectDigest], rows: &[i32], width: usize, k: u64, sums: &mut [i64]) {
     Arch::new().dispatch(AddSparse { subjects, rows, width, k, sums });
 }

@@ -72,6 +72,10 @@ impl<const DIGIT_BITS: u32> Uniform<DIGIT_BITS> {
     /// wide, so it holds at most one of the points j + ½ where the rounded value steps up. If it holds
     /// none, the rounding is decided; otherwise the further digits of x are compared with those of
     /// the step, which long division yields one at a time.
+    ///
+    /// # Privacy
+    /// Exact, with probability 1 after finitely many digits: Lemma 2,
+    /// docs/PRIVACY.md#digits-are-drawn-when-needed.
     #[inline]
     pub(super) fn scale_and_round<R: Rng + ?Sized>(
         &mut self,
@@ -141,6 +145,10 @@ pub(super) struct Normal<const DIGIT_BITS: u32> {
 }
 
 /// Algorithm N in sixteenths: an exact standard normal deviate.
+///
+/// # Privacy
+/// Its density is exactly φ, given ideal bits: Theorem 1,
+/// docs/PRIVACY.md#the-deviate-is-exactly-normal.
 #[inline]
 pub(super) fn standard_normal<const DIGIT_BITS: u32, R: Rng + ?Sized>(
     bits: &mut RandomBits<'_, R>,

@@ -72,6 +72,10 @@ const GUIDE: [u8; 1 << GUIDE_BITS] = {
 };
 
 /// Draws k with probability e^(−k²/512)/Σ_j e^(−j²/512).
+///
+/// # Privacy
+/// Exactly so, with probability 1 after finitely many digits: Lemma 1a,
+/// docs/PRIVACY.md#digits-are-drawn-when-needed.
 #[inline]
 pub(super) fn whole<const DIGIT_BITS: u32, R: Rng + ?Sized>(bits: &mut RandomBits<'_, R>) -> u64 {
     let mut low = 0; // the deviate with zeros for the digits not yet drawn

@@ -7,42 +7,15 @@ use axum::extract::{RawQuery, State};
 use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
+use potluck_release::AnyStudy;
 use potluck_release::exchange::Problem as ProblemBody;
-use potluck_release::model::Learner;
 use potluck_release::plan::Plan;
 
 use super::Path;
 use super::problem::Problem;
 use super::studies::find;
 use crate::app::Shared;
-use crate::fits::{FitRequest, fitted};
-use crate::store::Refusal;
-
-/// Reads which regression is asked for out of a query: `label=…&feature=…&feature=…&learner=…&level=…`.
-pub(crate) fn parse_fit(query: &str) -> Result<FitRequest, Refusal> {
-    let mut request =
-        FitRequest { label: String::new(), features: Vec::new(), learner: Learner::Posterior, level: 0.95 };
-    for (name, value) in form_urlencoded::parse(query.as_bytes()) {
-        match &*name {
-            "label" => request.label = value.into_owned(),
-            "feature" => request.features.push(value.into_owned()),
-            "learner" => {
-                request.learner = serde_json::from_value(value.as_ref().into())
-                    .map_err(|_| Refusal::Unacceptable("learner is posterior, debiased or ols".to_owned()))?;
-            }
-            "level" => {
-                request.level = value
-                    .parse()
-                    .map_err(|_| Refusal::Unacceptable("level is a number such as 0.95".to_owned()))?;
-            }
-            _ => {}
-        }
-    }
-    if request.label.is_empty() {
-        return Err(Refusal::Unacceptable("name the column to explain: label=COLUMN".to_owned()));
-    }
-    Ok(request)
-}
+use crate::fits::{FitForm, fitted};
 
 /// A regression on the public dataset of a study
 ///
@@ -71,7 +44,7 @@ pub(super) async fn fit(
     RawQuery(query): RawQuery,
 ) -> Result<Response, Problem> {
     let record = find(&app, &study).await?;
-    let request = parse_fit(query.as_deref().unwrap_or_default())?;
+    let request = FitForm::read(query.as_deref().unwrap_or_default()).request()?;
     let fitted = fitted(&app, &record, request).await?;
     Ok(([(CONTENT_TYPE, "application/json")], fitted.model.to_json()).into_response())
 }
@@ -93,8 +66,8 @@ pub(super) async fn plan(
     let text = String::from_utf8(body.to_vec())
         .map_err(|_| Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "the study is not UTF-8 text"))?;
     let find = |app: &Shared, id: &str| app.store.study(id).ok().flatten().map(|record| record.study.clone());
-    let plan = app.compute(move |app| Plan::of_text(&text, |id| find(app, id))).await?;
-    let (_, plan) =
-        plan.map_err(|error| Problem::new(StatusCode::UNPROCESSABLE_ENTITY, error.to_string()))?;
+    let plan =
+        move |app: &_| AnyStudy::parse_with(&text, |id| find(app, id)).and_then(|study| Plan::of(&study));
+    let (_, plan) = app.compute(plan).await?.map_err(|error| Problem::study(&error))?;
     Ok(Json(plan))
 }

@@ -22,7 +22,6 @@ use utoipa_axum::routes;
 use crate::app::Shared;
 use problem::Problem;
 
-pub(crate) use fit::parse_fit;
 pub(crate) use studies::find;
 
 /// Parts of the path, refused as a problem.

@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::rejection::{BytesRejection, JsonRejection, PathRejection, QueryRejection};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use potluck_release::exchange::{self, ProblemType};
+use potluck_release::exchange::{self, ProblemType, StudyMistake};
 
 use crate::Error;
 use crate::store::Refusal;
@@ -15,12 +15,23 @@ pub(crate) struct Problem {
     kind: ProblemType,
     detail: String,
     received: Option<u64>,
+    errors: Vec<StudyMistake>,
     retry_after: Option<u64>,
 }
 
 impl Problem {
     pub(crate) fn new(status: StatusCode, detail: impl Into<String>) -> Self {
-        Self { status, kind: of_status(status), detail: detail.into(), received: None, retry_after: None }
+        let (kind, detail) = (of_status(status), detail.into());
+        Self { status, kind, detail, received: None, errors: Vec::new(), retry_after: None }
+    }
+
+    /// A study that is not acceptable.
+    pub(super) fn study(error: &potluck_release::Error) -> Self {
+        let errors = match error {
+            potluck_release::Error::Study(mistakes) => mistakes.iter().map(StudyMistake::from).collect(),
+            _ => Vec::new(),
+        };
+        Self { errors, ..Self::new(StatusCode::UNPROCESSABLE_ENTITY, error.to_string()) }
     }
 
     /// An upload that does not begin where the last one ended.
@@ -82,6 +93,7 @@ impl From<Refusal> for Problem {
         match refusal {
             Refusal::NotFound(detail) => Self::new(StatusCode::NOT_FOUND, detail),
             Refusal::Conflict(detail) => Self::new(StatusCode::CONFLICT, detail),
+            Refusal::Study(error) => Self::study(&error),
             Refusal::Unacceptable(detail) => Self::new(StatusCode::UNPROCESSABLE_ENTITY, detail),
             Refusal::Busy => Self::busy(),
             Refusal::Failed(error) => Self::failed(&error),
@@ -108,6 +120,7 @@ impl IntoResponse for Problem {
             status: self.status.as_u16(),
             detail: self.detail,
             received: self.received,
+            errors: self.errors,
         };
         let mut response = (self.status, Json(&body)).into_response();
         // Pages say the same in their own way.

@@ -89,7 +89,7 @@ fn words(status: StatusCode) -> (&'static str, &'static str) {
 }
 
 /// The detail with a capital and a full stop.
-fn sentence(detail: &str) -> String {
+pub(super) fn sentence(detail: &str) -> String {
     let mut letters = detail.chars();
     let first: String = letters.next().into_iter().flat_map(char::to_uppercase).collect();
     let end = if detail.ends_with(['.', '?', '!']) { "" } else { "." };

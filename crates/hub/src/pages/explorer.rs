@@ -14,14 +14,13 @@ use potluck_report::words::{self, name};
 use super::layout::{Page, Place};
 use super::parts::{alarm, copy_button, rendered, snippet, trail};
 use super::visitor::Visitor;
+use crate::api::find;
 use crate::api::problem::Problem;
-use crate::api::{find, parse_fit};
 use crate::app::Shared;
-use crate::fits::{FitRequest, Fitted, fitted};
+use crate::fits::{FitForm, FitRequest, Fitted, LEVEL, fitted};
 use crate::store::{Refusal, StudyRecord};
 
 const LEARNERS: [Learner; 3] = [Learner::Posterior, Learner::Debiased, Learner::Ols];
-const LEVEL: f64 = 0.95;
 
 /// The explorer of a study.
 pub(super) async fn page(
@@ -45,11 +44,11 @@ pub(super) async fn page(
         return Ok(page(html! { (head) (not_yet(&record)) }, StatusCode::OK));
     }
     let query = query.unwrap_or_default();
-    let choice = Choice::read(&query);
+    let choice = FitForm::read(&query);
     let (status, result) = if choice.label.is_empty() {
         (StatusCode::OK, invitation(&record))
     } else {
-        match fit(&app, &record, &query).await {
+        match fit(&app, &record, &choice).await {
             Ok(fitted) => {
                 let html = app.blocking({
                     let fitted = Arc::clone(&fitted);
@@ -80,51 +79,22 @@ pub(super) async fn model(
     RawQuery(query): RawQuery,
 ) -> Result<Response, Problem> {
     let record = find(&app, &id).await?;
-    let fitted = fit(&app, &record, &query.unwrap_or_default()).await?;
+    let fitted = fit(&app, &record, &FitForm::read(&query.unwrap_or_default())).await?;
     let headers =
         [(CONTENT_TYPE, "application/json"), (CONTENT_DISPOSITION, "attachment; filename=\"model.json\"")];
     Ok((headers, fitted.model.to_json()).into_response())
 }
 
-async fn fit(app: &Shared, record: &StudyRecord, query: &str) -> Result<Arc<Fitted>, Refusal> {
-    fitted(app, record, parse_fit(query)?).await
+async fn fit(app: &Shared, record: &StudyRecord, choice: &FitForm) -> Result<Arc<Fitted>, Refusal> {
+    fitted(app, record, choice.request()?).await
 }
 
-/// What was chosen, as it was sent: the form keeps it even where it makes no sense.
-struct Choice {
-    label: String,
-    features: Vec<String>,
-    learner: String,
-    level: String,
-}
-
-impl Choice {
-    fn read(query: &str) -> Self {
-        let mut choice = Self {
-            label: String::new(),
-            features: Vec::new(),
-            learner: Learner::Posterior.name().to_owned(),
-            level: LEVEL.to_string(),
-        };
-        for (name, value) in form_urlencoded::parse(query.as_bytes()) {
-            match &*name {
-                "label" => choice.label = value.into_owned(),
-                "feature" => choice.features.push(value.into_owned()),
-                "learner" => choice.learner = value.into_owned(),
-                "level" => choice.level = value.into_owned(),
-                _ => {}
-            }
-        }
-        choice
+/// Whether a column is chosen as a feature. Without any by name, all but the label's are.
+fn is_chosen(column: &Column, choice: &FitForm) -> bool {
+    if choice.features.is_empty() {
+        return !choice.label.is_empty() && !is_of(&choice.label, column);
     }
-
-    /// Whether a column is a feature. Without any by name, all but the label's are.
-    fn has(&self, column: &Column) -> bool {
-        if self.features.is_empty() {
-            return !self.label.is_empty() && !is_of(&self.label, column);
-        }
-        self.features.iter().any(|feature| feature == column.name())
-    }
+    choice.features.iter().any(|feature| feature == column.name())
 }
 
 /// Whether a name stands for a column or one of its levels.
@@ -146,7 +116,7 @@ fn labels(column: &Column) -> Vec<String> {
     }
 }
 
-fn form(record: &StudyRecord, choice: &Choice) -> Markup {
+fn form(record: &StudyRecord, choice: &FitForm) -> Markup {
     let known: Vec<String> = present(record).flat_map(Party::columns).flat_map(labels).collect();
     let columns: Vec<&str> = present(record).flat_map(Party::columns).map(Column::name).collect();
     let others: Vec<&String> =
@@ -174,7 +144,7 @@ fn form(record: &StudyRecord, choice: &Choice) -> Markup {
                     fieldset {
                         legend { (name(party.name())) }
                         @for column in party.columns() {
-                            (checkbox(column.name(), column.unit(), choice.has(column)))
+                            (checkbox(column.name(), column.unit(), is_chosen(column, choice)))
                         }
                     }
                 }
@@ -199,7 +169,7 @@ fn checkbox(column: &str, unit: Option<&str>, checked: bool) -> Markup {
     }
 }
 
-fn more(choice: &Choice) -> Markup {
+fn more(choice: &FitForm) -> Markup {
     let is_usual = choice.learner == Learner::Posterior.name() && choice.level == LEVEL.to_string();
     let is_known = LEARNERS.iter().any(|learner| learner.name() == choice.learner);
     html! {

@@ -29,8 +29,6 @@ use crate::api::problem::Problem;
 use crate::app::Shared;
 
 pub(crate) use errors::as_pages;
-pub(crate) use new_study::Created;
-pub(crate) use study::Rendered;
 
 /// All pages.
 pub(crate) fn router(app: &Shared) -> Router {

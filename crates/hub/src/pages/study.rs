@@ -22,19 +22,13 @@ use super::promise::{promise, relatives};
 use super::visitor::Visitor;
 use crate::api::problem::Problem;
 use crate::app::Shared;
+use crate::remembered::Rendered;
 use crate::store::{Refusal, Session, StudyRecord};
 
 /// Events on the page; the log has all of them.
 const EVENTS: u64 = 200;
 /// Levels listed on the page.
 const LEVELS: usize = 40;
-
-/// What everybody sees of a study, as it was rendered for this state of it.
-pub(crate) struct Rendered {
-    record: Arc<StudyRecord>,
-    address: String,
-    html: String,
-}
 
 /// The page of a study.
 pub(super) async fn page(

@@ -45,6 +45,8 @@ pub enum Refusal {
     NotFound(String),
     /// It does not fit the state of the study.
     Conflict(String),
+    /// The study that was sent is not acceptable.
+    Study(Box<potluck_release::Error>),
     /// What was sent is not acceptable.
     Unacceptable(String),
     /// There is too much to do; it will pass.

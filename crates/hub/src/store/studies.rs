@@ -30,7 +30,7 @@ impl Store {
         text: &str,
         early: bool,
     ) -> Result<(String, Creation), Refusal> {
-        let study = Study::parse(text).map_err(|error| Refusal::Unacceptable(error.to_string()))?;
+        let study = Study::parse(text).map_err(|error| Refusal::Study(error.into()))?;
         let base = study.base().map(Study::id);
         if let Some(base) = base
             && self.study(base)?.is_none()

@@ -3,10 +3,10 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc;
+use std::sync::{LazyLock, mpsc};
 use std::thread;
 
-use potluck_core::mixing::MixingKey;
+use potluck_fixtures::{clinics, sealed_with_text, signing_key};
 use potluck_hub::config::Options;
 use potluck_hub::{Config, Store};
 use potluck_release::events::Acceptance;
@@ -14,43 +14,17 @@ use potluck_release::exchange::{CreatedStudy, NewStudy};
 use potluck_release::files::Existing;
 use potluck_release::release::Outline;
 use potluck_release::signing::SigningKey;
-use potluck_release::{Draft, Error, Study};
+use potluck_release::{Error, Study};
 use serde::Serialize;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use tempfile::TempDir;
 use ureq::{Agent, Body};
-use zeroize::Zeroizing;
 
-pub(crate) const STUDY: &str = r#"
-format = 1
-[study]
-name = "three clinics"
-rows = 1000
-id = "integer"
-method = "rmgm"
-mixing = "sparse"
-k = 40
-[privacy]
-epsilon = 1.0
-delta = 1e-5
-[[party]]
-name = "north"
-[[party.column]]
-name = "age"
-lo = 18
-hi = 100
-unit = "years"
-[[party.column]]
-name = "smoker"
-levels = ["no", "yes"]
-[[party]]
-name = "south"
-[[party.column]]
-name = "pressure"
-lo = 80
-hi = 200
-"#;
+pub(crate) static STUDY: LazyLock<String> = LazyLock::new(|| {
+    let text = clinics("three clinics", 1000).settings("method = \"rmgm\"\nmixing = \"sparse\"\nk = 40");
+    text.to_string()
+});
 
 /// A hub that runs until the test process ends.
 pub(crate) struct Hub {
@@ -124,7 +98,7 @@ impl Hub {
             study: study.clone(),
             name: invitation.party,
             token: invitation.token,
-            key: SigningKey::from_seed(&Zeroizing::new([seed as u8 + 1; 32])),
+            key: signing_key(seed as u8 + 1),
         };
         created.invitations.into_iter().enumerate().map(member).collect()
     }
@@ -202,8 +176,7 @@ pub(crate) fn sealed(text: &str) -> String {
 }
 
 pub(crate) fn sealed_with(text: &str, key: u8) -> String {
-    let draft = Draft::parse(text).unwrap();
-    draft.sealed_text(&draft.seal(MixingKey::new([key; 32])).unwrap())
+    sealed_with_text(text, key).1
 }
 
 pub(crate) fn sha256(bytes: &[u8]) -> String {

@@ -12,7 +12,7 @@ use super::{DELTA, REAL_RIDGE};
 use crate::args::{Common, RealData};
 use crate::dataset::Dataset;
 use crate::methods::{
-    Method, Rows, calibrated, label_party_alone, largest_bernoulli, rmgm, row_methods, select,
+    Method, MixedRows, calibrated, label_party_alone, largest_bernoulli, rmgm, row_methods, select,
 };
 use crate::runner::{Task, Work, earlier_results, run as run_tasks, write, write_json};
 use crate::seeds::Seed;
@@ -37,8 +37,8 @@ fn registry() -> Vec<Entry> {
         .map(|(method, group)| Entry { group, method })
         .collect();
     for k in KS {
-        entries.push(Entry { group: "RMGM", method: rmgm(Mixing::Bernoulli, Rows::Fixed(k)) });
-        entries.push(Entry { group: "RMGM sparse", method: rmgm(Mixing::Sparse, Rows::Fixed(k)) });
+        entries.push(Entry { group: "RMGM", method: rmgm(Mixing::Bernoulli, MixedRows::Fixed(k)) });
+        entries.push(Entry { group: "RMGM sparse", method: rmgm(Mixing::Sparse, MixedRows::Fixed(k)) });
     }
     entries.push(Entry { group: "calibrated", method: calibrated() });
     entries.push(Entry { group: "label's party alone", method: label_party_alone() });

@@ -12,7 +12,7 @@ use super::{DELTA, REAL_RIDGE};
 use crate::args::{Common, Robustness};
 use crate::inferred::Inferred;
 use crate::methods::{
-    Method, Rows, calibrated, largest_bernoulli, ols_with_intercept, released_mean, rmgm, select,
+    Method, MixedRows, calibrated, largest_bernoulli, ols_with_intercept, released_mean, rmgm, select,
 };
 use crate::runner::{Task, Work, run as run_tasks, write, write_json};
 use crate::seeds::Seed;
@@ -69,7 +69,7 @@ pub(crate) fn run(arguments: &Robustness, common: &Common) -> Result<()> {
     let seeds = common.seeds.unwrap_or(if common.quick { 3 } else { 100 });
     let most = if common.quick { arguments.rows.min(5000) } else { arguments.rows };
     let privacies: Vec<Privacy> = epsilons.iter().map(|&epsilon| Privacy { epsilon, delta: DELTA }).collect();
-    let paper = rmgm(Mixing::Bernoulli, Rows::Rule(10.0));
+    let paper = rmgm(Mixing::Bernoulli, MixedRows::Rule(10.0));
     let methods = [ols_with_intercept(), released_mean(), calibrated(), paper];
     let ridge = Ridge::new(REAL_RIDGE)?;
     let base = Seed::new(common.seed);

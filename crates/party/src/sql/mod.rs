@@ -37,7 +37,7 @@ pub struct StagedRelease<'a> {
     pub study: &'a Study,
     /// Which of its parties we are.
     pub party: &'a str,
-    /// Whose budget is charged.
+    /// The budget that is charged.
     pub budget: &'a str,
     /// Where the party's table is.
     pub source: &'a Source,
@@ -86,7 +86,9 @@ impl StagedRelease<'_> {
     /// randomness and stores it. A result that is refused costs nothing; one that was taken before is left alone.
     ///
     /// # Privacy
-    /// The same mechanism, with the same charge, as a release from a file (docs/PRIVACY.md#engines).
+    /// The sums are the integers of a release from a file (docs/PRIVACY.md#engines), so the noise
+    /// is that of Theorem 3 (docs/PRIVACY.md#what-a-release-costs), at the same charge (Claim L,
+    /// docs/PRIVACY.md#ledger).
     pub fn feed(
         &self,
         ledger: &mut Ledger,

@@ -19,7 +19,7 @@ use zeroize::Zeroizing;
 
 use super::query::{CHECKS, Query, leading_counts};
 use super::source::Source;
-use crate::stage::Sums;
+use crate::sums::Sums;
 use crate::{Error, Refusal, Table};
 
 /// The columns of a result.

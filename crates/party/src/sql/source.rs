@@ -367,7 +367,7 @@ pub struct Remembered {
     pub source: Source,
     /// The ledger.
     pub ledger: PathBuf,
-    /// Whose budget is charged.
+    /// The budget that is charged.
     pub budget: String,
 }
 

@@ -68,7 +68,7 @@ impl Layout {
 }
 
 /// Reads records, some at a time.
-pub(super) struct Batches {
+pub(super) struct RecordStream {
     reader: Reader,
     record: csv::ByteRecord,
     layout: Arc<Layout>,
@@ -76,7 +76,7 @@ pub(super) struct Batches {
     row: u64,
 }
 
-impl Batches {
+impl RecordStream {
     pub(super) fn new(reader: Reader, layout: Arc<Layout>, batch: usize) -> Self {
         Self { reader, record: csv::ByteRecord::new(), layout, batch, row: 0 }
     }
@@ -105,8 +105,8 @@ impl Batches {
                 column.ends.push(end);
             }
         }
-        let rows = Rows { first, count, columns, layout: Arc::clone(&self.layout) };
-        Ok((count > 0).then_some(Batch::Csv(rows)))
+        let records = Records { first, count, columns, layout: Arc::clone(&self.layout) };
+        Ok((count > 0).then_some(Batch::Csv(records)))
     }
 
     /// Never the reader's own message: it may quote the line.
@@ -129,7 +129,7 @@ impl Batches {
     }
 }
 
-impl Iterator for Batches {
+impl Iterator for RecordStream {
     type Item = Result<Batch, Error>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -145,7 +145,7 @@ struct Column {
 }
 
 /// Records as they were read. No `Debug`: these are private.
-pub(crate) struct Rows {
+pub(crate) struct Records {
     /// Position of the first one in the table.
     first: u64,
     count: usize,
@@ -153,7 +153,7 @@ pub(crate) struct Rows {
     layout: Arc<Layout>,
 }
 
-impl Rows {
+impl Records {
     pub(super) fn count(&self) -> usize {
         self.count
     }

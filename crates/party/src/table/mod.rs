@@ -78,21 +78,21 @@ pub(crate) type Batches = Box<dyn Iterator<Item = Result<Batch, Error>> + Send>;
 /// Rows as they were read; what can be done by any thread is left to be done.
 pub(crate) enum Batch {
     Decoded(RecordBatch),
-    Csv(csv::Rows),
+    Csv(csv::Records),
 }
 
 impl Batch {
     fn rows(&self) -> usize {
         match self {
             Self::Decoded(batch) => batch.num_rows(),
-            Self::Csv(rows) => rows.count(),
+            Self::Csv(records) => records.count(),
         }
     }
 
     pub(crate) fn decode(self) -> Result<RecordBatch, Error> {
         match self {
             Self::Decoded(batch) => Ok(batch),
-            Self::Csv(rows) => rows.decode(),
+            Self::Csv(records) => records.decode(),
         }
     }
 }
@@ -342,7 +342,7 @@ impl Table {
                 let layout = Arc::new(csv::Layout::new(&self.name, columns, positions));
                 Parts::whole(&self.name, true, move || {
                     let reader = self.csv(source, *format)?;
-                    Ok(Box::new(csv::Batches::new(reader, Arc::clone(&layout), self.batch)))
+                    Ok(Box::new(csv::RecordStream::new(reader, Arc::clone(&layout), self.batch)))
                 })
             }
             Content::File(source, Format::Parquet) => self.row_groups(source, positions)?,

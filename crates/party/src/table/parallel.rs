@@ -1,4 +1,9 @@
 //! Reading the parts of a table on several threads.
+//!
+//! Parts are the row groups of a Parquet file, the batches of a table in memory, or the whole of
+//! any other. Each thread decodes a part of its own and, when there are no more, helps with the
+//! parts of others; so a file of one row group, or a CSV, is decoded by one thread at a time while
+//! the others work on what it gave.
 
 use std::num::NonZero;
 use std::sync::atomic::{AtomicU64, Ordering};

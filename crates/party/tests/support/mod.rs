@@ -8,12 +8,12 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray};
 use num_bigint::BigUint;
 use potluck_core::accounting::{Delta, Epsilon, Mu, Share};
-use potluck_core::mixing::MixingKey;
+use potluck_fixtures::sealed;
 use potluck_party::reading::ExtraColumns;
 use potluck_party::release::{Terms, release_with};
-use potluck_party::{Access, Error, Job, Ledger, Observer, Reading, Resources, Table, sums};
+use potluck_party::{Access, Error, Job, Ledger, Observer, Reading, Resources, Table, audit};
 use potluck_release::files::Existing;
-use potluck_release::{Draft, Release, Study};
+use potluck_release::{Release, Study};
 use proptest::prelude::*;
 use rand_chacha::ChaCha20Rng;
 use rand_core::SeedableRng;
@@ -29,43 +29,20 @@ pub fn study(rows: u64, settings: &str, party_settings: &str) -> Study {
 /// The same at another ε.
 pub fn study_at(epsilon: f64, rows: u64, settings: &str, party_settings: &str) -> Study {
     let method = if settings.contains("method") { "" } else { "method = \"rmgm\"" };
-    let text = format!(
-        r#"format = 1
-[study]
-name = "test"
-rows = {rows}
-{method}
-{settings}
-[privacy]
-epsilon = {epsilon:?}
-delta = 1e-5
-[[party]]
-name = "clinic"
-{party_settings}
-[[party.column]]
-name = "age"
-lo = 0
-hi = 100
-[[party.column]]
-name = "dose"
-lo = -1
-hi = 1
-[[party.column]]
-name = "smoker"
-levels = ["no", "yes"]
-[[party.column]]
-name = "region"
-levels = ["north", "south", "other"]
-unknown = "other"
-[[party]]
-name = "registry"
-[[party.column]]
-name = "outcome"
-lo = 0
-hi = 1
-"#
-    );
-    Draft::parse(&text).unwrap().seal(MixingKey::new([7; 32])).unwrap()
+    let columns = [
+        "age lo = 0; hi = 100",
+        "dose lo = -1; hi = 1",
+        "smoker levels = [\"no\", \"yes\"]",
+        "region levels = [\"north\", \"south\", \"other\"]; unknown = \"other\"",
+    ];
+    let text = potluck_fixtures::study("test", rows)
+        .settings(&format!("{method}\n{settings}"))
+        .privacy(epsilon, 1e-5)
+        .party(PARTY, &columns)
+        .party("registry", &["outcome lo = 0; hi = 1"])
+        .to_string()
+        .replacen("[[party.column]]", &format!("{party_settings}\n[[party.column]]"), 1);
+    sealed(&text, 7)
 }
 
 /// One subject of the clinic.
@@ -113,19 +90,7 @@ pub fn ledger_with(folder: &Path, epsilon: Epsilon, delta: Delta) -> Ledger {
 }
 
 pub fn job<'a>(study: &'a Study, table: &'a Table, out: &'a Path, threads: usize) -> Job<'a> {
-    Job {
-        study,
-        party: PARTY,
-        table,
-        id_column: "id",
-        extra_columns: ExtraColumns::Ignore,
-        budget: "patients",
-        out,
-        existing: Existing::Keep,
-        signing_key: None,
-        threads: NonZero::new(threads).unwrap(),
-        tmp: std::env::temp_dir(),
-    }
+    Job { terms: terms(study, "patients", out), table, access: access(threads) }
 }
 
 /// The clinic's release under a study, charged to a budget.
@@ -227,7 +192,7 @@ pub fn audited(
     let folder = tempfile::tempdir().unwrap();
     let access = access(threads);
     let reading = Reading { study, party: PARTY, table, access: &access };
-    let path = sums::write(&reading, earlier, folder.path(), Existing::Keep, &()).unwrap();
+    let path = audit::write(&reading, earlier, folder.path(), Existing::Keep, &()).unwrap();
     csv::Reader::from_path(path).unwrap().deserialize().map(|line| line.unwrap()).collect()
 }
 

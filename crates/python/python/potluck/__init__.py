@@ -7,6 +7,7 @@ Organisations that hold different columns about the same people agree on a `Stud
 """
 
 from potluck import spark, sql
+from potluck._audit import sums
 from potluck._errors import (
     BudgetError,
     Error,
@@ -34,7 +35,7 @@ from potluck._potluck import (
     join,
     new_signing_key,
 )
-from potluck._release import release, sums
+from potluck._release import release
 
 __all__ = [
     "BudgetError",

@@ -1,8 +1,7 @@
-"""The party's side: releases and audits."""
+"""Releases."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 
 from potluck import _potluck
@@ -11,7 +10,7 @@ from potluck._order import Access, Order
 from potluck._potluck import Published, Study
 from potluck._progress import Progress, reporting
 
-__all__ = ["release", "sums"]
+__all__ = ["release"]
 
 
 def release(
@@ -53,7 +52,7 @@ def release(
     ledger
         The ledger, or its path; the user's own by default (see `Ledger`).
     budget
-        The table of the ledger whose budget is charged; by default the only one.
+        The budget of the ledger that is charged; by default the only one.
     out
         Where the release goes; by default ``<party>.release.parquet`` in the working folder.
     signing_key
@@ -86,40 +85,4 @@ def release(
             Order(ledger, budget, out, signing_key, accept_low_accuracy, overwrite, confirm),
             Access(id, ignore_extra, spool, threads, tmp_dir),
             report,
-        )
-
-
-def sums(
-    study: Study,
-    party: str,
-    data: Data,
-    *,
-    state: Path,
-    id: str = "id",
-    release: Path | None = None,
-    stage: int | None = None,
-    ignore_extra: bool = False,
-    overwrite: bool = False,
-    spool: bool = False,
-    threads: int | None = None,
-    tmp_dir: Path | None = None,
-    progress: Progress = None,
-) -> str:
-    """Computes the exact sums of one stage, for an audit inside the party, and returns the file that holds them.
-
-    The file is as private as the table: never publish it. Nothing is charged. The first stage by default; for others,
-    give the party's `release` and the number of the `stage`, from 1. All else is as in `potluck.release`.
-    """
-    os.makedirs(state, exist_ok=True)
-    with reporting(progress, study.rows) as report:
-        return _potluck.sums(
-            study,
-            party,
-            data,
-            Access(id, ignore_extra, spool, threads, tmp_dir),
-            state=state,
-            release=release,
-            stage=stage,
-            overwrite=overwrite,
-            progress=report,
         )

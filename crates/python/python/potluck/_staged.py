@@ -12,7 +12,7 @@ from potluck._order import Order
 from potluck._potluck import Published, StagedRelease, Study
 from potluck._progress import Progress, reporting
 
-Rows = Union[ArrowStream, Iterable[tuple[str, int, str]]]
+Answer = Union[ArrowStream, Iterable[tuple[str, int, str]]]
 
 
 @contextmanager
@@ -39,7 +39,7 @@ class Engine(Protocol):
     def text(self, query: str) -> str | None:
         """The only text that a query gives, if there is any."""
 
-    def rows(self, query: str) -> Rows:
+    def rows(self, query: str) -> Answer:
         """All rows that a query gives."""
 
 

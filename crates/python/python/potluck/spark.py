@@ -11,7 +11,7 @@ from potluck._errors import InputError, UsageError
 from potluck._order import Order
 from potluck._potluck import Published, Study
 from potluck._progress import Progress
-from potluck._staged import Rows, in_engine
+from potluck._staged import Answer, in_engine
 
 __all__ = ["release"]
 
@@ -59,7 +59,7 @@ class _View:
         rows = self._collect(query)
         return str(rows[0][0]) if rows else None
 
-    def rows(self, query: str) -> Rows:
+    def rows(self, query: str) -> Answer:
         return self._collect(query)
 
 
@@ -98,7 +98,7 @@ def release(
     ledger
         The ledger, or its path; the user's own by default (see `Ledger`).
     budget
-        The table of the ledger whose budget is charged; by default the only one.
+        The budget of the ledger that is charged; by default the only one.
     out
         Where the release goes; by default ``<party>.release.parquet`` in the working folder.
     signing_key, accept_low_accuracy, overwrite, confirm

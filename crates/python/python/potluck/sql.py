@@ -12,7 +12,7 @@ from potluck._errors import UsageError
 from potluck._order import Order
 from potluck._potluck import Published, Study
 from potluck._progress import Progress
-from potluck._staged import Rows, in_engine
+from potluck._staged import Answer, in_engine
 
 __all__ = ["release"]
 
@@ -89,11 +89,11 @@ class _Database:
             row = answer.fetchone()
             return None if row is None else str(row[0])
 
-    def rows(self, query: str) -> Rows:
+    def rows(self, query: str) -> Answer:
         with self._answer(query) as answer:
             # ADBC answers in Arrow.
             if hasattr(self._connection, "adbc_get_info"):
-                table: Rows = answer.fetch_arrow_table()
+                table: Answer = answer.fetch_arrow_table()
                 return table
             return [tuple(row) for row in answer.fetchall()]
 
@@ -139,7 +139,7 @@ def release(
     ledger
         The ledger, or its path; the user's own by default (see `Ledger`).
     budget
-        The table of the ledger whose budget is charged; by default the only one.
+        The budget of the ledger that is charged; by default the only one.
     out
         Where the release goes; by default ``<party>.release.parquet`` in the working folder.
     signing_key, accept_low_accuracy, overwrite, confirm

@@ -1,119 +1,270 @@
 //! The study as it stands in TOML and JSON: plain data without promises. [`super::Draft`] and
 //! [`super::Study`] are what it becomes once it is checked.
+//!
+//! What could not be read is absent; then there is a mistake that says so, and no study comes of
+//! the document.
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Document {
-    pub(crate) format: u32,
-    pub(crate) study: StudySection,
-    pub(crate) privacy: PrivacySection,
-    pub(crate) party: Vec<PartySection>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) sealed: Option<SealedSection>,
+use super::definition::{
+    Calibration, Column, Definition, Domain, IdKind, Method, Missing, MixingKind, Party, Preset, Unknown,
+};
+use super::mistakes::Mistakes;
+use super::reader::{FromNode, Node, Reader};
+use super::{Study, checks};
+use crate::place::{Key, Place};
+use crate::remedy::Shape;
+use crate::{Error, FORMAT};
+
+/// Declares a section: its keys with their types, which of them may be left out, and how to read
+/// it.
+macro_rules! section {
+    (
+        $(#[$doc:meta])*
+        $name:ident = $head:literal {
+            $($(#[$field_doc:meta])* $need:ident $field:ident: $kind:ty = $key:ident,)*
+        }
+    ) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug, Default, PartialEq, Serialize)]
+        pub(super) struct $name {
+            $(
+                $(#[$field_doc])*
+                #[serde(skip_serializing_if = "Option::is_none")]
+                pub(super) $field: Option<$kind>,
+            )*
+        }
+
+        impl FromNode for $name {
+            const SHAPE: Shape = Shape::Section($head);
+
+            fn from_node(node: &Node, reader: &mut Reader) -> Option<Self> {
+                reader.section(node, |section| Self { $($field: section.$need(Key::$key),)* })
+            }
+        }
+    };
+}
+
+section! {
+    /// The whole document.
+    Document = "sealed.base" {
+        optional format: u64 = Format,
+        required study: StudySection = Study,
+        required privacy: PrivacySection = Privacy,
+        required party: Vec<PartySection> = Party,
+        optional sealed: SealedSection = Sealed,
+    }
+}
+
+section! {
+    /// What the study is about.
+    StudySection = "study" {
+        required name: String = Name,
+        required rows: u64 = Rows,
+        required id: IdKind = Id,
+        optional preset: Preset = Preset,
+        optional method: Method = Method,
+        optional mixing: MixingKind = Mixing,
+        optional k: u64 = K,
+        optional missing_tokens: Vec<String> = MissingTokens,
+        /// The id of the study whose key, k and shares this one inherits.
+        optional extends: String = Extends,
+    }
+}
+
+section! {
+    /// What each release promises.
+    PrivacySection = "privacy" {
+        required epsilon: f64 = Epsilon,
+        required delta: f64 = Delta,
+        optional calibration: Calibration = Calibration,
+    }
+}
+
+section! {
+    /// Who brings columns.
+    PartySection = "party" {
+        required name: String = Name,
+        optional clip_norm: f64 = ClipNorm,
+        optional column: Vec<ColumnSection> = Column,
+    }
+}
+
+section! {
+    /// A column and what its values may be.
+    ColumnSection = "party.column" {
+        required name: String = Name,
+        optional lo: f64 = Lo,
+        optional hi: f64 = Hi,
+        optional levels: Vec<String> = Levels,
+        optional unknown: Unknown = Unknown,
+        optional missing: Missing = Missing,
+        optional unit: String = Unit,
+        optional description: String = Description,
+    }
+}
+
+section! {
+    /// What sealing fixes.
+    SealedSection = "sealed" {
+        /// The study id; absent while it is computed.
+        optional id: String = Id,
+        required mixing_key: String = MixingKey,
+        required mu: f64 = Mu,
+        required shares: Vec<u32> = Shares,
+        required k: u64 = K,
+        required party: Vec<SealedParty> = Party,
+        /// The whole sealed study that this one extends, so that no other file is needed to verify
+        /// it.
+        optional base: Box<Document> = Base,
+    }
+}
+
+section! {
+    /// What sealing fixes for one party.
+    SealedParty = "sealed.party" {
+        required name: String = Name,
+        /// C: squared radius of the row-norm ball in units of 1/Q²; absent where it follows from
+        /// published sums.
+        optional norm_squared: u64 = NormSquared,
+        /// Noise scales by name, in units of the integer sums.
+        required sigma: BTreeMap<String, u64> = Sigma,
+    }
 }
 
 impl Document {
-    /// The same, where it does not say what happens to unknown levels, with what that meant in version 0.1: the table is
-    /// refused. Nothing if it always says so. The id is over what was meant, so it tells which of the two it was.
+    /// The id of the study that it says it extends.
+    pub(super) fn extends(&self) -> Option<&str> {
+        self.study.as_ref()?.extends.as_deref()
+    }
+
+    /// The same, where it does not say what happens to unknown levels, with what that meant in
+    /// version 0.1: the table is refused. Nothing if it always says so. The id is over what was
+    /// meant, so it tells which of the two it was.
     pub(super) fn as_version_0_1_read_it(&self) -> Option<Self> {
         let mut older = self.clone();
-        let columns = older.party.iter_mut().flat_map(|party| &mut party.column);
+        let columns = older.party.iter_mut().flatten().flat_map(|party| party.column.iter_mut().flatten());
         let mut silent =
             columns.filter(|column| column.levels.is_some() && column.unknown.is_none()).peekable();
         silent.peek()?;
-        silent.for_each(|column| column.unknown = Some(super::Unknown::Error));
+        silent.for_each(|column| column.unknown = Some(Unknown::Error));
         Some(older)
     }
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct StudySection {
-    pub(crate) name: String,
-    pub(crate) rows: u64,
-    pub(crate) id: super::IdKind,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) preset: Option<super::Preset>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) method: Option<super::Method>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) mixing: Option<super::MixingKind>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) k: Option<u64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) missing_tokens: Option<Vec<String>>,
-    /// The id of the study whose key, k and shares this one inherits.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) extends: Option<String>,
+/// A study as it was written: its document as far as it can be read, and what is wrong with the
+/// rest.
+pub(super) struct Source {
+    tree: Node,
+    pub(super) document: Document,
+    mistakes: Mistakes,
+    text: Option<String>,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct PrivacySection {
-    pub(crate) epsilon: f64,
-    pub(crate) delta: f64,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) calibration: Option<super::Calibration>,
+impl Source {
+    pub(super) fn from_toml(text: &str) -> Result<Self, Error> {
+        Ok(Self { text: Some(text.to_owned()), ..Self::new(Node::from_toml(text)?) })
+    }
+
+    /// A study that was put together in a program: the tables and arrays of its TOML form, as JSON.
+    pub(super) fn from_json(value: &serde_json::Value) -> Self {
+        Self::new(Node::from_json(value))
+    }
+
+    fn new(tree: Node) -> Self {
+        let mut reader = Reader::default();
+        let document = reader.read(&tree, Place::default()).unwrap_or_default();
+        Self { tree, document, mistakes: reader.mistakes, text: None }
+    }
+
+    /// Whether it claims to be sealed.
+    pub(super) fn is_sealed(&self) -> bool {
+        self.tree.get(Key::Sealed.name()).is_some()
+    }
+
+    /// The study as people wrote it, or would have.
+    pub(super) fn text(&self) -> String {
+        let written = || toml::to_string(&self.document).expect("a study is plain data");
+        self.text.clone().unwrap_or_else(written)
+    }
+
+    /// What it defines, as an extension of `base` if it extends a study, or all that is wrong with
+    /// it.
+    pub(super) fn definition(&self, base: Option<&Study>) -> Result<Definition, Error> {
+        let mut mistakes = self.mistakes.clone();
+        let definition = checks::definition(&self.document, base, &mut mistakes);
+        definition.ok_or_else(|| self.refused(mistakes))
+    }
+
+    /// The document, if all of it could be read.
+    pub(super) fn sound(&self) -> Result<&Document, Error> {
+        if self.mistakes.is_empty() { Ok(&self.document) } else { Err(self.refused(self.mistakes.clone())) }
+    }
+
+    /// An error about this study, with the lines of what is wrong.
+    pub(super) fn locate(&self, error: Error) -> Error {
+        if let Error::Study(mistakes) = error { self.refused(mistakes) } else { error }
+    }
+
+    fn refused(&self, mistakes: Mistakes) -> Error {
+        Error::Study(mistakes.located(&self.tree))
+    }
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct PartySection {
-    pub(crate) name: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) clip_norm: Option<f64>,
-    #[serde(default)]
-    pub(crate) column: Vec<ColumnSection>,
+impl Definition {
+    pub(super) fn to_document(&self) -> Document {
+        let (epsilon, delta) = (self.epsilon.get(), self.delta.get());
+        Document {
+            format: Some(FORMAT.into()),
+            study: Some(StudySection {
+                name: Some(self.name.clone()),
+                rows: Some(self.rows),
+                id: Some(self.id),
+                preset: self.preset,
+                method: Some(self.method),
+                mixing: Some(self.mixing),
+                k: self.k,
+                missing_tokens: Some(self.missing_tokens.clone()),
+                extends: self.extends.clone(),
+            }),
+            privacy: Some(PrivacySection {
+                epsilon: Some(epsilon),
+                delta: Some(delta),
+                calibration: Some(self.calibration),
+            }),
+            party: Some(self.own_parties().iter().map(PartySection::from).collect()),
+            sealed: None,
+        }
+    }
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct ColumnSection {
-    pub(crate) name: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) lo: Option<f64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) hi: Option<f64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) levels: Option<Vec<String>>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) unknown: Option<super::Unknown>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) missing: Option<super::Missing>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) unit: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) description: Option<String>,
+impl From<&Party> for PartySection {
+    fn from(party: &Party) -> Self {
+        Self {
+            name: Some(party.name.clone()),
+            clip_norm: party.clip_norm,
+            column: Some(party.columns.iter().map(ColumnSection::from).collect()),
+        }
+    }
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct SealedSection {
-    /// The study id; absent while it is computed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) id: Option<String>,
-    pub(crate) mixing_key: String,
-    pub(crate) mu: f64,
-    pub(crate) shares: Vec<u32>,
-    pub(crate) k: u64,
-    pub(crate) party: Vec<SealedParty>,
-    /// The whole sealed study that this one extends, so that no other file is needed to verify it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) base: Option<Box<Document>>,
-}
-
-/// What sealing fixes for one party.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct SealedParty {
-    pub(crate) name: String,
-    /// C: squared radius of the row-norm ball in units of 1/Q²; absent where it follows from published sums.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) norm_squared: Option<u64>,
-    /// Noise scales by name, in units of the integer sums.
-    pub(crate) sigma: BTreeMap<String, u64>,
+impl From<&Column> for ColumnSection {
+    fn from(column: &Column) -> Self {
+        let (lo, hi, levels, unknown) = match &column.domain {
+            Domain::Numeric(bounds) => (Some(bounds.lo()), Some(bounds.hi()), None, None),
+            Domain::Categorical { levels, unknown } => (None, None, Some(levels.clone()), Some(*unknown)),
+        };
+        Self {
+            name: Some(column.name.clone()),
+            lo,
+            hi,
+            levels,
+            unknown,
+            missing: Some(column.missing),
+            unit: column.unit.clone(),
+            description: column.description.clone(),
+        }
+    }
 }

@@ -4,11 +4,10 @@
 //! base, so the rows of all parties are mixed alike and can be joined; and its sealed document holds that of the base,
 //! so that nothing else is needed to verify it.
 
-use std::path::Path;
+use serde_json::{Value, json};
 
-use serde::Serialize;
-
-use super::{Definition, Seal, Study, parse_unsealed, read_text, sealed_text, unsealed_text};
+use super::document::{PrivacySection, Source, StudySection};
+use super::{Definition, Mistakes, Seal, Study, checks};
 use crate::Error;
 use crate::place::{Key, Place};
 use crate::remedy::{Problem, Remedy};
@@ -29,41 +28,14 @@ pub struct Extension {
 impl Extension {
     /// Reads an unsealed study and checks it as an extension of `base`.
     pub fn parse(text: &str, base: &Study) -> Result<Self, Error> {
-        let document = parse_unsealed(text)?;
-        match &document.study.extends {
-            None => {
-                return Err(Error::study(
-                    Key::Extends,
-                    Problem::with(
-                        "is missing, so the study extends no other",
-                        Remedy::Extend { base: base.id().to_owned() },
-                    ),
-                ));
-            }
-            Some(extends) if extends != base.id() => {
-                return Err(Error::study(
-                    Key::Extends,
-                    format!(
-                        "is {extends:?}, but the study given as its base has the id {}; give the sealed file of the study that is extended, or correct the id",
-                        base.id()
-                    ),
-                ));
-            }
-            Some(_) => {}
+        Self::from_source(&Source::from_toml(text)?, base)
+    }
+
+    pub(super) fn from_source(source: &Source, base: &Study) -> Result<Self, Error> {
+        if source.is_sealed() {
+            return Err(Error::AlreadySealed);
         }
-        let definition = Definition::from_document(&document, Some(base))?;
-        Ok(Self { definition, base: base.clone(), text: text.to_owned() })
-    }
-
-    /// Reads an unsealed study file and checks it as an extension of `base`.
-    pub fn load(path: &Path, base: &Study) -> Result<Self, Error> {
-        Self::parse(&read_text(path)?, base)
-    }
-
-    /// Checks an unsealed study that was put together in a program, as an extension of `base`: the tables and arrays of
-    /// its TOML form, as JSON.
-    pub fn from_json(value: &serde_json::Value, base: &Study) -> Result<Self, Error> {
-        Self::parse(&unsealed_text(value)?, base)
+        Ok(Self { definition: source.definition(Some(base))?, base: base.clone(), text: source.text() })
     }
 
     /// The study as people wrote it.
@@ -88,92 +60,102 @@ impl Extension {
 
     /// The text of the sealed study: the extension as people wrote it, with the seal and the base behind it.
     pub fn sealed_text(&self, study: &Study) -> String {
-        sealed_text(&self.text, study)
+        study.sealed_text(&self.text)
     }
 }
 
-impl Definition {
-    /// Whether the new parties can release under the key, μ, shares and k of `base`.
-    pub(super) fn check_base(&self, base: &Study) -> Result<(), Error> {
-        let of_base = &base.definition;
-        must_agree(Key::Rows, &self.rows, &of_base.rows)?;
-        must_agree(Key::Id, &self.id, &of_base.id)?;
-        must_agree(Key::Preset, &self.preset, &of_base.preset)?;
-        must_agree(Key::Method, &self.method, &of_base.method)?;
-        must_agree(Key::Mixing, &self.mixing, &of_base.mixing)?;
-        must_agree(Key::Epsilon, &self.epsilon.get(), &of_base.epsilon.get())?;
-        must_agree(Key::Delta, &self.delta.get(), &of_base.delta.get())?;
-        must_agree(Key::Calibration, &self.calibration, &of_base.calibration)?;
-        let k = base.seal.k();
-        if let Some(own) = self.k {
-            must_agree(Key::K, &own, &k)?;
-        }
-        let is_known = |name: &str| of_base.parties.iter().any(|party| party.name == name);
-        if let Some(party) = self.own_parties().iter().find(|party| is_known(&party.name)) {
-            return Err(Error::study(
-                Place::party(&party.name),
-                "is a party of the study that this one extends; list new parties only, and give one that brings more columns another name",
-            ));
-        }
-        if self.width() as u64 > k {
-            return Err(Error::study(
-                Key::Parties,
-                format!(
-                    "with those of the study that this one extends there are {} encoded columns, and its k = {k} released rows cannot tell so many apart; bring fewer columns, or agree on a new study",
-                    self.width()
-                ),
-            ));
-        }
-        if base.lineage().count() >= LONGEST_LINEAGE {
-            return Err(Error::study(
-                Key::Extends,
-                format!(
-                    "a study can be extended {} times in a row, and this one has been; agree on a new study",
-                    LONGEST_LINEAGE - 1
-                ),
-            ));
-        }
-        Ok(())
-    }
-}
-
-/// Refuses a setting that differs from that of the study that is extended.
-fn must_agree<T: PartialEq + Serialize>(key: Key, own: &T, of_base: &T) -> Result<(), Error> {
-    if own == of_base {
-        return Ok(());
-    }
-    let written = |value: &T| serde_json::to_value(value).ok().filter(|value| !value.is_null());
-    let name = key.name();
-    let is = written(own).map_or_else(|| "is not given".to_owned(), |own| format!("is {own}"));
-    let (was, remedy) = match written(of_base) {
-        Some(value) => (format!("it is {value}"), format!("set {name} = {value}")),
-        None => ("it is not given".to_owned(), format!("leave {name} out")),
+/// Whether a study that is to extend `base` says so.
+pub(super) fn check_extends(extends: Option<&str>, base: &Study, mistakes: &mut Mistakes) -> bool {
+    let problem = match extends {
+        Some(extends) if extends == base.id() => return true,
+        Some(extends) => Problem::from(format!(
+            "is {extends:?}, but the study given as its base has the id {}; give the sealed file of the study that is extended, or correct the id",
+            base.id()
+        )),
+        None => Problem::with(
+            "is missing, so the study extends no other",
+            Remedy::Extend { base: base.id().to_owned() },
+        ),
     };
-    Err(Error::study(
-        key,
+    mistakes.note(Place::study(Key::Extends), problem);
+    false
+}
+
+/// Whether new parties can release under the key, μ, shares and k of `base`, given what their study
+/// says, with defaults filled in, and the number of encoded columns of all parties.
+pub(super) fn check_base(
+    base: &Study,
+    (study, privacy): (&StudySection, &PrivacySection),
+    width: Option<u64>,
+    mistakes: &mut Mistakes,
+) {
+    let of_base = base.definition().to_document();
+    let (own, theirs) = (json!(study), json!(of_base.study));
+    for key in [Key::Rows, Key::Id, Key::Preset, Key::Method, Key::Mixing] {
+        must_agree(Place::study(key), key, &own[key.name()], &theirs[key.name()], mistakes);
+    }
+    let (own, theirs) = (json!(privacy), json!(of_base.privacy));
+    for key in [Key::Epsilon, Key::Delta, Key::Calibration] {
+        must_agree(Place::privacy(key), key, &own[key.name()], &theirs[key.name()], mistakes);
+    }
+    let k = base.seal().k();
+    must_agree(Place::study(Key::K), Key::K, &json!(study.k), &json!(k), mistakes);
+    if let Some(width) = width.filter(|&width| width > k) {
+        mistakes.note(
+            Key::Party.into(),
+            format!(
+                "with those of the study that this one extends there are {width} encoded columns, and its k = {k} released rows cannot tell so many apart; bring fewer columns, or agree on a new study"
+            ),
+        );
+    }
+    if base.lineage().count() >= LONGEST_LINEAGE {
+        mistakes.note(
+            Place::study(Key::Extends),
+            format!(
+                "a study can be extended {} times in a row, and this one has been; agree on a new study",
+                LONGEST_LINEAGE - 1
+            ),
+        );
+    }
+}
+
+/// Notes a setting that differs from that of the study that is extended. Only the preset says
+/// something by its absence.
+fn must_agree(place: Place, key: Key, own: &Value, of_base: &Value, mistakes: &mut Mistakes) {
+    if own == of_base || (own.is_null() && key != Key::Preset) {
+        return;
+    }
+    let name = key.name();
+    let is = if own.is_null() { "is not given".to_owned() } else { format!("is {own}") };
+    let (was, remedy) = if of_base.is_null() {
+        ("it is not given".to_owned(), format!("leave {name} out"))
+    } else {
+        (format!("it is {of_base}"), format!("set {name} = {of_base}"))
+    };
+    mistakes.note(
+        place,
         format!(
             "{is}, but in the study that this one extends {was}; the releases would not go together: {remedy}, or agree on a new study"
         ),
-    ))
+    );
 }
 
 impl Study {
     /// The sealed study of this definition, which extends `base` and has been checked against it.
     fn extending(definition: Definition, base: Self) -> Result<Self, Error> {
-        let seal = Seal::inherit(&definition, &base.seal)?;
+        let seal = Seal::inherit(&definition, base.seal())?;
         Ok(Self::assemble(definition, seal, Some(Box::new(base))))
     }
 
     /// The same new parties as an extension of another base with the same parties.
     pub(super) fn onto(&self, base: Self) -> Result<Self, Error> {
         let definition = Definition {
-            rows: base.definition.rows,
-            k: self.definition.k.map(|_| base.seal.k()),
-            extends: Some(base.id.clone()),
-            ..self.definition.clone()
+            rows: base.definition().rows,
+            k: self.definition().k.map(|_| base.seal().k()),
+            extends: Some(base.id().to_owned()),
+            ..self.definition().clone()
         };
-        definition.check_base(&base)?;
-        definition.check()?;
+        let definition = checks::checked(&definition.to_document(), Some(&base))?;
         Self::extending(definition, base)
     }
 }
@@ -583,9 +565,10 @@ mod tests {
                     4 * u128::from(ball.norm_squared()) * if method == 2 { u128::from(k) } else { 1 }
                 }
             };
-            let sigma = stage.noise[0].1.get();
+            let sigma = stage.noise[0].1;
+            let less = potluck_core::noise::Sigma::new(sigma.get() - 1).unwrap();
             prop_assert!(satisfies(sigma, mu, stage.share, (change, 1)));
-            prop_assert!(!satisfies(sigma - 1, mu, stage.share, (change, 1)));
+            prop_assert!(!satisfies(less, mu, stage.share, (change, 1)));
             prop_assert_eq!(Study::from_json(&later.to_json()).unwrap(), later);
         }
     }

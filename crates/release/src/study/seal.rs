@@ -1,9 +1,10 @@
 //! Sealing: the numbers of a study that public facts determine, computed once and verified by everyone.
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
 
-use potluck_core::accounting::{Mu, SHARES, Share, Shares, sigma_for};
-use potluck_core::calibrated::{CalibratedError, Layout, PartyPlan, Plan, STAGES};
+use potluck_core::accounting::{Mu, Share, Shares, sigma_for};
+use potluck_core::calibrated::{Layout, PartyPlan, Plan, STAGES};
 use potluck_core::encoding::{Ball, RowEncoder};
 use potluck_core::mixing::MixingKey;
 use potluck_core::noise::Sigma;
@@ -61,7 +62,9 @@ impl PartySeal {
         earlier: &[Vec<i64>],
     ) -> Result<Option<Stage>, Error> {
         match &self.noise {
-            PartyNoise::Calibrated(plan) => Ok(plan.stage(earlier).map_err(at(Place::party(&self.name)))?),
+            PartyNoise::Calibrated(plan) => {
+                Ok(plan.stage(earlier).map_err(at(definition.place_of(&self.name)))?)
+            }
             PartyNoise::Mixed { ball, sigma } if earlier.is_empty() => {
                 let party = definition.party(&self.name)?;
                 let encoder = RowEncoder::plain(&encoders(party)).within(*ball);
@@ -93,7 +96,7 @@ fn layout(party: &Party) -> Layout {
     Layout::new(encoders(party))
 }
 
-fn at(place: impl Into<Place>) -> impl FnOnce(CalibratedError) -> Error {
+fn at<E: Display>(place: impl Into<Place>) -> impl FnOnce(E) -> Error {
     move |error| Error::study(place, error.to_string())
 }
 
@@ -102,17 +105,18 @@ impl Seal {
     pub(super) fn compute(definition: &Definition, key: MixingKey) -> Result<Self, Error> {
         let (epsilon, delta) = (definition.epsilon(), definition.delta());
         let mu = match definition.calibration() {
-            Calibration::Analytic => Mu::analytic(epsilon, delta)?,
-            Calibration::Classical => Mu::classical(epsilon, delta)?,
-        };
+            Calibration::Analytic => Mu::analytic(epsilon, delta),
+            Calibration::Classical => Mu::classical(epsilon, delta),
+        }
+        .map_err(at(Place::privacy(Key::Epsilon)))?;
         let (shares, k) = match definition.method() {
             Method::Calibrated => {
                 let layouts: Vec<Layout> = definition.parties().iter().map(layout).collect();
                 let plan =
-                    Plan::new(definition.rows(), mu, &layouts, definition.k).map_err(at(Key::Parties))?;
-                (Shares::new(&plan.shares().map(Share::parts))?, plan.k())
+                    Plan::new(definition.rows(), mu, &layouts, definition.k).map_err(at(Key::Party))?;
+                (plan.shares().clone(), plan.k())
             }
-            Method::Rmgm | Method::Dgm => (Shares::new(&[SHARES])?, mixed_row_count(definition, mu)),
+            Method::Rmgm | Method::Dgm => (Shares::whole(), mixed_row_count(definition, mu)),
         };
         Self::under(definition, Terms { key, mu, shares, k })
     }
@@ -121,7 +125,8 @@ impl Seal {
     /// noise of the new parties from them.
     ///
     /// # Privacy
-    /// μ is what the study's (ε, δ) allows because the base's is, and both say the same (ε, δ). See [`Self::under`].
+    /// μ is what the study's (ε, δ) allows because the base's is, and both say the same (ε, δ), as
+    /// Theorem 6 of docs/PRIVACY.md#latecomers asks. See [`Self::under`].
     pub(super) fn inherit(definition: &Definition, base: &Self) -> Result<Self, Error> {
         Self::under(definition, base.terms.clone())
     }
@@ -129,13 +134,14 @@ impl Seal {
     /// The noise of the study's own parties.
     ///
     /// # Privacy
-    /// Every noise scale is the smallest that satisfies its inequality for these shares and this k, whatever rule they
-    /// came from (docs/PRIVACY.md#latecomers).
+    /// Every noise scale is the smallest that satisfies its inequality for these shares and this k,
+    /// whatever rule they came from: what the proof of Theorem 6 (docs/PRIVACY.md#latecomers) needs
+    /// of Theorem M and Lemmas S and L.
     fn under(definition: &Definition, terms: Terms) -> Result<Self, Error> {
         for party in definition.own_parties() {
             if u128::from(terms.k) * party.width() as u128 > MOST_SUMS {
                 return Err(Error::study(
-                    Place::party(party.name()),
+                    definition.place_of(party.name()),
                     "k released rows of its columns are too many to hold in memory; choose a smaller k, or fewer columns",
                 ));
             }
@@ -149,14 +155,13 @@ impl Seal {
 
     /// # Privacy
     /// Each party's σ is the smallest integer with σ²μ² ≥ 4CW, where 2√(CW) bounds the change of the mixed
-    /// rows when one subject is replaced (docs/PRIVACY.md#mixed-rows).
+    /// rows when one subject is replaced: Theorem M of docs/PRIVACY.md#mixed-rows.
     fn mixed(definition: &Definition, terms: &Terms) -> Result<Vec<PartySeal>, Error> {
         let weight = definition.mixing().column_norm_squared(terms.k);
         let party = |party: &Party| {
-            let ball = definition.ball(party)?;
+            let ball = definition.ball(party);
             let sensitivity_squared = 4 * u128::from(ball.norm_squared()) * u128::from(weight);
-            let sigma = Sigma::new(sigma_for(terms.mu, Share::WHOLE, (sensitivity_squared, 1))?)
-                .expect("sigma_for keeps noise scales in range");
+            let sigma = sigma_for(terms.mu, Share::WHOLE, (sensitivity_squared, 1))?;
             Ok(PartySeal { name: party.name().to_owned(), noise: PartyNoise::Mixed { ball, sigma } })
         };
         definition.own_parties().iter().map(party).collect()
@@ -164,9 +169,9 @@ impl Seal {
 
     fn calibrated(definition: &Definition, terms: &Terms) -> Result<Vec<PartySeal>, Error> {
         let plan =
-            Plan::given(definition.rows(), terms.mu, &terms.shares, terms.k).map_err(at(Key::Parties))?;
+            Plan::given(definition.rows(), terms.mu, &terms.shares, terms.k).map_err(at(Key::Party))?;
         let party = |party: &Party| {
-            let plan = plan.party(layout(party)).map_err(at(Place::party(party.name())))?;
+            let plan = plan.party(layout(party)).map_err(at(definition.place_of(party.name())))?;
             Ok(PartySeal { name: party.name().to_owned(), noise: PartyNoise::Calibrated(plan) })
         };
         definition.own_parties().iter().map(party).collect()
@@ -179,14 +184,15 @@ impl Seal {
         base: Option<&Self>,
     ) -> Result<Self, Error> {
         let wrong = |what: &str| Error::Seal { what: what.to_owned() };
-        let key = MixingKey::from_hex(&section.mixing_key).map_err(|_| wrong("mixing_key"))?;
+        let key = section.mixing_key.as_deref().and_then(|hex| MixingKey::from_hex(hex).ok());
+        let key = key.ok_or_else(|| wrong("mixing_key"))?;
         let seal = match base {
             None => Self::compute(definition, key)?,
             Some(base) if base.terms.key == key => Self::inherit(definition, base)?,
             Some(_) => return Err(wrong("mixing_key")),
         };
         let expected = seal.to_section();
-        if expected.mu.to_bits() != section.mu.to_bits() {
+        if expected.mu.map(f64::to_bits) != section.mu.map(f64::to_bits) {
             return Err(wrong("mu"));
         }
         if expected.shares != section.shares {
@@ -205,26 +211,26 @@ impl Seal {
     pub(super) fn to_section(&self) -> SealedSection {
         let parties = self.parties.iter().map(|party| match &party.noise {
             PartyNoise::Mixed { ball, sigma } => SealedParty {
-                name: party.name.clone(),
+                name: Some(party.name.clone()),
                 norm_squared: Some(ball.norm_squared()),
-                sigma: BTreeMap::from([(MIXED.to_owned(), sigma.get())]),
+                sigma: Some(BTreeMap::from([(MIXED.to_owned(), sigma.get())])),
             },
             PartyNoise::Calibrated(plan) => SealedParty {
-                name: party.name.clone(),
+                name: Some(party.name.clone()),
                 norm_squared: None,
-                sigma: BTreeMap::from([
-                    ("standardise-sum".to_owned(), plan.round_noise().sum),
-                    ("standardise-square".to_owned(), plan.round_noise().square),
-                ]),
+                sigma: Some(BTreeMap::from([
+                    ("standardise-sum".to_owned(), plan.round_noise().sum.get()),
+                    ("standardise-square".to_owned(), plan.round_noise().square.get()),
+                ])),
             },
         });
         SealedSection {
             id: None,
-            mixing_key: self.key().to_hex(),
-            mu: self.mu().to_f64(),
-            shares: self.shares().iter().map(|share| share.parts()).collect(),
-            k: self.k(),
-            party: parties.collect(),
+            mixing_key: Some(self.key().to_hex()),
+            mu: Some(self.mu().to_f64()),
+            shares: Some(self.shares().iter().map(|share| share.parts()).collect()),
+            k: Some(self.k()),
+            party: Some(parties.collect()),
             base: None,
         }
     }

@@ -7,6 +7,7 @@ use anyhow::Result;
 use potluck_client::{NewInvitations, StudyAddress, Token};
 use potluck_release::files::{Audience, Existing, check_writable, write_file};
 use potluck_release::statement::Guarantee;
+use potluck_release::study::read_text;
 use potluck_release::{Error, Study};
 use serde_json::{Value, json};
 use zeroize::Zeroizing;
@@ -23,8 +24,7 @@ pub(super) fn run(command: &HubStudyCommand, settings: &Settings<'_>) -> Result<
 }
 
 fn create(arguments: &HubStudyCreate, settings: &Settings<'_>) -> Result<()> {
-    let read = |source| Error::Read { path: arguments.study.clone(), source };
-    let text = fs::read_to_string(&arguments.study).map_err(read)?;
+    let text = read_text(&arguments.study)?;
     let study = Study::parse(&text)?;
     if let Some(folder) = &arguments.out {
         // Tokens are shown once, so there must be a place for them before they are made.

@@ -131,12 +131,12 @@ fn check_membership(
 
 /// Whether the ledger knows that this release is out.
 fn is_recorded(arguments: &PartyRelease, release: &Release) -> Result<bool> {
-    let ledger = Ledger::open(&ledger_path(&arguments.ledger)?)?;
-    let budget = ledger.choose_table(arguments.budget.as_deref())?;
+    let ledger = Ledger::open(&ledger_path(&arguments.charged.ledger)?)?;
+    let budget = ledger.choose_budget(arguments.charged.budget.as_deref())?;
     let session = ledger.session(&budget, release.study().id(), release.party())?.ok_or_else(|| {
         // Drawing another one would be a second charge, and the hub takes one release only.
         WrongUsage(format!(
-            "the release is drawn, but not charged to table {budget:?} of the ledger {}; name the ledger and table that it was charged to with --ledger and --budget",
+            "the release is drawn, but not charged to budget {budget:?} of the ledger {}; name the ledger and budget that it was charged to with --ledger and --budget",
             ledger.path().display()
         ))
     })?;
@@ -153,8 +153,8 @@ fn draw(
     let order = Order {
         study: study.clone(),
         party: membership.party.clone(),
-        ledger: ledger_path(&arguments.ledger)?,
-        budget: arguments.budget.clone(),
+        ledger: ledger_path(&arguments.charged.ledger)?,
+        budget: arguments.charged.budget.clone(),
         out: membership.release_file(),
         // A release that is there is never replaced by another: that would be a second charge.
         existing: Existing::Keep,

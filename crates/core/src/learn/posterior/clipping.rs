@@ -2,7 +2,7 @@
 //!
 //! A correlation r of columns i and j loses about the share θ·(e_i + e_j)·(1 − r²), where e is by how much clipping
 //! attenuated each column. θ is not known; each kind of it has a mean, which is undone, and a standard deviation, which
-//! intervals allow for.
+//! intervals allow for. Where the numbers come from: docs/LEARNERS.md#what-clipping-does.
 
 use faer::{Col, Mat, Row};
 

@@ -1,11 +1,12 @@
 //! Why a coefficient or its interval may mislead, as far as published numbers tell.
 //!
-//! Intervals allow for noise, mixing, sampling, open correlations and the clipping of bells. What they cannot allow for
-//! is named here; a coefficient without a concern is one whose interval holds (docs/RESULTS.md#the-map).
+//! Intervals allow for noise, mixing, sampling, open correlations and the clipping of bells. What
+//! they cannot allow for is named here; a coefficient without a concern is one whose interval holds
+//! (docs/RESULTS.md#the-map). The limits are explained in docs/LEARNERS.md#findings.
 
 use super::evidence::Evidence;
 use super::learned::Learned;
-use crate::calibrated::{Clipping, Tails};
+use crate::learn::{Clipping, Tails};
 
 /// A column is lopsided if clipping moved its mean by more than this many standard deviations, beyond doubt.
 const MOST_SHIFT: f64 = 0.03;

@@ -1,4 +1,4 @@
-//! Correlations between features of different parties.
+//! Correlations between features of different parties (docs/LEARNERS.md#posterior, step 5).
 
 use faer::{Mat, Side};
 
@@ -7,6 +7,7 @@ use super::shrink::{Noisy, ScaleMixture, geometric_grid, normalised};
 use super::whiten::Whitened;
 use crate::learn::LearnError;
 
+/// Steps of the search for the best matrix.
 const MOST_STEPS: usize = 60;
 
 /// What correlations are estimated for.

@@ -2,8 +2,7 @@
 
 use faer::Mat;
 
-use crate::calibrated::{Clipping, LocalMoments};
-use crate::learn::Released;
+use crate::learn::{Clipping, LocalMoments, Released};
 
 /// What the releases of all parties say, in standardised units.
 #[derive(Debug, Clone)]

@@ -1,4 +1,5 @@
-//! R²: the explained share of the label's variance, by cross-fitting.
+//! R²: the explained share of the label's variance, by cross-fitting
+//! (docs/LEARNERS.md#r-of-posterior).
 
 use faer::{Col, Mat};
 

@@ -1,4 +1,5 @@
-//! Posterior means of the covariances with the label and of the matrix of all features, and the weights they give.
+//! Posterior means of the covariances with the label and of the matrix of all features, and the
+//! weights they give (docs/LEARNERS.md#posterior, steps 4 to 7).
 
 use faer::linalg::solvers::DenseSolveCore;
 use faer::linalg::triangular_solve::solve_lower_triangular_in_place;

@@ -1,8 +1,9 @@
 //! Matrices that the correlations between parties may have, given what is known of them.
 //!
-//! Where the mixed rows resolve a correlation only half, the posterior mean lies between two stories: there is
-//! next to none, or there is a strong one. Coefficients are then not linear in what is known, so they are
-//! linearised at many matrices instead of one, drawn from a posterior in which each pair is one or the other.
+//! Where the mixed rows resolve a correlation only half, the posterior mean lies between two
+//! stories: there is next to none, or there is a strong one. Coefficients are then not linear in
+//! what is known, so they are linearised at many matrices instead of one, drawn from a posterior in
+//! which each pair is one or the other (docs/LEARNERS.md#intervals-of-posterior).
 
 use faer::{Mat, Side};
 

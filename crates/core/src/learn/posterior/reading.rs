@@ -1,8 +1,9 @@
 //! Coefficients to read effects from, with their variances: one step from the posterior mean towards what the
 //! mixed rows say by themselves.
 //!
-//! b = w + H⁻¹(c − H_r w), where c and H_r are hardly shrunk. Errors of H and w enter as their product only (debiased
-//! estimation: Zhang and Zhang 2014), so shrinkage does not bias b to first order; the product is in the variance.
+//! b = w + H⁻¹(c − H_r w), where c and H_r are hardly shrunk. Errors of H and w enter as their
+//! product only (debiased estimation: Zhang and Zhang 2014), so shrinkage does not bias b to first
+//! order; the product is in the variance (docs/LEARNERS.md#intervals-of-posterior).
 
 use faer::{Col, Mat};
 

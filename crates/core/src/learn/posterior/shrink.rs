@@ -1,4 +1,5 @@
-//! Posterior means of noisy values under priors whose width the values themselves decide.
+//! Posterior means of noisy values under priors whose width the values themselves decide
+//! (docs/LEARNERS.md#posterior, steps 4 to 6).
 
 /// Points of a grid of prior variances.
 const GRID: usize = 16;

@@ -116,6 +116,9 @@ impl<K: Kernel> NullaryFnOnce for Task<'_, K> {
 }
 
 /// Adds to `sums` the rows of these subjects, with their signs in every row of the Bernoulli matrix.
+///
+/// # Privacy
+/// The sum Σ b qᵀ of Theorem M, docs/PRIVACY.md#mixed-rows, in exact integers.
 pub fn add_bernoulli(subjects: &[SubjectDigest], rows: &[i32], width: usize, k: u64, sums: &mut [i64]) {
     let product = Product::new(subjects, rows, width, k);
     Version::best_for(product.largest).run(product, sums);

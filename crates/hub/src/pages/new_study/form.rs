@@ -1,10 +1,12 @@
 //! The form as it was filled in: kept as text, whatever it says, and turned into a study if it can be.
 
-use potluck_release::place::{Key, Place};
-use potluck_release::study::{Definition, IdKind, Method};
+use potluck_release::place::{Key, Place, Step};
+use potluck_release::remedy::{Command, Remedy, Shape, Voice};
+use potluck_release::study::{Mistake, Unsealed};
 use potluck_release::{Error, Study};
-use serde::Serialize;
+use serde_json::{Value, json};
 
+use super::super::errors::sentence;
 use super::super::visitor::Fields;
 
 /// Most parties and columns that a form holds; larger studies come as files.
@@ -112,10 +114,8 @@ impl StudyForm {
         let party = PartyForm { columns: vec![ColumnForm::default()], ..PartyForm::default() };
         Self {
             form,
-            id: "integer".to_owned(),
             epsilon: "1".to_owned(),
             delta: "0.000001".to_owned(),
-            method: "calibrated".to_owned(),
             parties: vec![party.clone(), party],
             ..Self::default()
         }
@@ -225,260 +225,153 @@ impl StudyForm {
 
     /// Takes over what a study that extends another has in common with it.
     pub(super) fn inherit(&mut self, base: &Study) {
-        let definition: &Definition = base.definition();
+        let definition = base.definition();
         self.rows = definition.rows().to_string();
         self.epsilon = definition.epsilon().get().to_string();
         self.delta = definition.delta().get().to_string();
-        id_name(definition.id_kind()).clone_into(&mut self.id);
-        method_name(definition.method()).clone_into(&mut self.method);
+        definition.id_kind().word().clone_into(&mut self.id);
+        definition.method().word().clone_into(&mut self.method);
     }
 
-    /// The study as TOML, not sealed, or what is wrong with the fields.
-    pub(super) fn to_toml(&self) -> Result<String, Vec<Problem>> {
-        let mut problems = Vec::new();
-        let mut problem = |field: &str, message: &str| {
-            problems.push(Problem { field: Some(field.to_owned()), message: message.to_owned() });
-        };
-        if self.name.trim().is_empty() {
-            problem("name", "Give the study a name.");
-        }
-        let rows = whole(&self.rows).unwrap_or_else(|| {
-            problem("rows", "Say how many people there are, in digits.");
-            0
-        });
-        let epsilon = decimal(&self.epsilon).unwrap_or_else(|| {
-            problem("epsilon", "ε is a number above 0, such as 1.");
-            0.0
-        });
-        let delta = decimal(&self.delta).unwrap_or_else(|| {
-            problem("delta", "δ is a small number above 0, such as 0.000001.");
-            0.0
-        });
-        if self.parties.is_empty() {
-            problems.push(Problem { field: None, message: "Add at least one party.".to_owned() });
-        }
-        let parties: Vec<PartySection<'_>> =
-            self.parties.iter().enumerate().map(|(at, party)| party.section(at, &mut problems)).collect();
-        if !problems.is_empty() {
-            return Err(problems);
-        }
-        let extends = self.extends.trim();
-        let document = Document {
-            format: potluck_release::FORMAT,
-            study: StudySection {
-                name: self.name.trim(),
-                rows,
-                id: &self.id,
-                method: &self.method,
-                extends: (!extends.is_empty()).then_some(extends),
+    /// The study that the form describes, as an extension of `base` if that is given.
+    pub(super) fn study(&self, base: Option<&Study>) -> Result<Unsealed, Error> {
+        Unsealed::from_json(&self.document(), base)
+    }
+
+    /// What the fields say as the sections of a study. A field that must be filled in is there even
+    /// if it is empty.
+    fn document(&self) -> Value {
+        json!({
+            "format": potluck_release::FORMAT,
+            "study": {
+                "name": self.name.trim(),
+                "rows": whole(&self.rows),
+                "id": given(&self.id),
+                "method": given(&self.method),
+                "extends": given(&self.extends),
             },
-            privacy: PrivacySection { epsilon, delta },
-            party: parties,
-        };
-        toml::to_string(&document).map_err(|error| vec![Problem { field: None, message: error.to_string() }])
-    }
-
-    /// What a check of the whole study found, at the field that it is about.
-    pub(super) fn locate(&self, error: &Error) -> Problem {
-        match error {
-            Error::Study { place, problem } => {
-                let field = self.field_of(place);
-                let message = if field.is_some() {
-                    sentence(&problem.to_string())
-                } else {
-                    sentence(&format!("{place}: {problem}"))
-                };
-                Problem { field, message }
-            }
-            Error::BaseMissing { .. } => Problem {
-                field: Some("extends".to_owned()),
-                message: "This hub does not have that study; choose another.".to_owned(),
-            },
-            Error::Budget(_) => {
-                Problem { field: Some("epsilon".to_owned()), message: sentence(&error.to_string()) }
-            }
-            other => Problem { field: None, message: sentence(&other.to_string()) },
-        }
-    }
-
-    /// The field that a place of the study is filled in at.
-    fn field_of(&self, place: &Place) -> Option<String> {
-        match place {
-            Place::Key(key) => field_of_key(*key).map(str::to_owned),
-            Place::Party(name) => self.party_named(name).map(|at| party_field(at, "name")),
-            Place::Column { party, column } => {
-                let at = self.party_named(party)?;
-                let columns = &self.parties[at].columns;
-                let position = columns.iter().position(|one| one.name.trim() == column)?;
-                Some(column_field(at, position, "name"))
-            }
-            // The form does not ask for it.
-            Place::ClipNorm(_) => None,
-        }
-    }
-
-    fn party_named(&self, name: &str) -> Option<usize> {
-        self.parties.iter().position(|party| party.name.trim() == name)
-    }
-}
-
-fn field_of_key(key: Key) -> Option<&'static str> {
-    match key {
-        Key::Name => Some("name"),
-        Key::Rows => Some("rows"),
-        Key::Id => Some("id"),
-        Key::Method | Key::Mixing => Some("method"),
-        Key::Extends => Some("extends"),
-        Key::Epsilon => Some("epsilon"),
-        Key::Delta => Some("delta"),
-        Key::Format | Key::K | Key::Preset | Key::MissingTokens | Key::Calibration | Key::Parties => None,
+            "privacy": { "epsilon": decimal(&self.epsilon), "delta": decimal(&self.delta) },
+            "party": self.parties.iter().map(PartyForm::section).collect::<Vec<_>>(),
+        })
     }
 }
 
 impl PartyForm {
-    fn section(&self, at: usize, problems: &mut Vec<Problem>) -> PartySection<'_> {
-        let name = self.name.trim();
-        if name.is_empty() {
-            problems.push(Problem {
-                field: Some(party_field(at, "name")),
-                message: "Name the party, in letters, digits, - or _.".to_owned(),
-            });
-        }
-        let columns = self.columns.iter().enumerate();
-        PartySection {
-            name,
-            column: columns.map(|(column, form)| form.section((at, column), problems)).collect(),
-        }
+    fn section(&self) -> Value {
+        let columns: Vec<Value> = self.columns.iter().map(ColumnForm::section).collect();
+        json!({ "name": self.name.trim(), "column": columns })
     }
 }
 
 impl ColumnForm {
-    fn section(&self, (party, column): (usize, usize), problems: &mut Vec<Problem>) -> ColumnSection<'_> {
-        let mut problem = |field: &str, message: &str| {
-            let field = Some(column_field(party, column, field));
-            problems.push(Problem { field, message: message.to_owned() });
-        };
-        if self.name.trim().is_empty() {
-            problem("name", "Name the column as in the party’s table.");
-        }
-        let optional = |text: &'_ str| -> Option<String> {
-            let text = text.trim();
-            (!text.is_empty()).then(|| text.to_owned())
-        };
-        let mut section = ColumnSection {
-            name: self.name.trim(),
-            lo: None,
-            hi: None,
-            levels: None,
-            unit: None,
-            description: optional(&self.description),
-        };
+    fn section(&self) -> Value {
+        let (name, description) = (self.name.trim(), given(&self.description));
         if self.has_levels() {
-            let levels: Vec<&str> =
-                self.levels.lines().map(str::trim).filter(|level| !level.is_empty()).collect();
-            if levels.len() < 2 {
-                problem("levels", "List at least two levels, one a line.");
-            }
-            section.levels = Some(levels);
+            let levels = self.levels.lines().map(str::trim).filter(|level| !level.is_empty());
+            json!({ "name": name, "levels": levels.collect::<Vec<_>>(), "description": description })
         } else {
-            section.lo = decimal(&self.lo);
-            section.hi = decimal(&self.hi);
-            section.unit = optional(&self.unit);
-            if section.lo.is_none() {
-                problem("lo", "Give the smallest value that is plausible.");
-            }
-            if section.hi.is_none() {
-                problem("hi", "Give the largest value that is plausible.");
-            }
+            let (lo, hi, unit) = (decimal(&self.lo), decimal(&self.hi), given(&self.unit));
+            json!({ "name": name, "lo": lo, "hi": hi, "unit": unit, "description": description })
         }
-        section
     }
 }
 
-/// A whole number as people write it, thousands apart or not.
-fn whole(text: &str) -> Option<u64> {
+/// What a field says that may be left empty.
+fn given(text: &str) -> Option<&str> {
+    Some(text.trim()).filter(|text| !text.is_empty())
+}
+
+/// A whole number as people write it, thousands apart or not; the text if it is none.
+fn whole(text: &str) -> Value {
     let digits: String =
         text.chars().filter(|c| !matches!(c, ',' | '_' | '\'' | '’') && !c.is_whitespace()).collect();
-    digits.parse().ok()
+    digits.parse::<u64>().map_or_else(|_| text.trim().into(), Value::from)
 }
 
-fn decimal(text: &str) -> Option<f64> {
-    text.trim().replace('−', "-").parse().ok().filter(|number: &f64| number.is_finite())
+/// A number; the text if it is none.
+fn decimal(text: &str) -> Value {
+    let number = text.trim().replace('−', "-").parse().ok().filter(|number: &f64| number.is_finite());
+    number.map_or_else(|| text.trim().into(), Value::from)
 }
 
-fn sentence(words: &str) -> String {
-    let mut letters = words.chars();
-    let first: String = letters.next().into_iter().flat_map(char::to_uppercase).collect();
-    let end = if words.ends_with('.') { "" } else { "." };
-    format!("{first}{}{end}", letters.as_str())
+/// What is wrong with a study, at the fields that describe it.
+pub(super) fn problems(error: &Error) -> Vec<Problem> {
+    let other = match error {
+        Error::Study(mistakes) => return mistakes.iter().map(Problem::of_field).collect(),
+        Error::BaseMissing { .. } => Problem {
+            field: Some("extends".to_owned()),
+            message: "This hub does not have that study; choose another.".to_owned(),
+        },
+        other => Problem { field: None, message: sentence(&other.to_string()) },
+    };
+    vec![other]
 }
 
-fn id_name(kind: IdKind) -> &'static str {
-    match kind {
-        IdKind::Integer => "integer",
-        IdKind::Text => "text",
-        IdKind::Row => "row",
+/// What is wrong with the text of a sealed study.
+pub(super) fn problems_of_sealed(error: &Error) -> Vec<Problem> {
+    match error {
+        Error::Study(mistakes) => {
+            mistakes.iter().map(|mistake| Problem::of_sealed(&mistake.to_string())).collect()
+        }
+        other => vec![Problem::of_sealed(&other.to_string())],
     }
 }
 
-fn method_name(method: Method) -> &'static str {
-    match method {
-        Method::Calibrated => "calibrated",
-        Method::Rmgm => "rmgm",
-        Method::Dgm => "dgm",
+impl Problem {
+    fn of_field(mistake: &Mistake) -> Self {
+        let (field, words) = (field_of(mistake.place()), mistake.problem().in_words(&InForm));
+        let words = if field.is_some() { words } else { format!("{}: {words}", mistake.place()) };
+        Self { field, message: sentence(&words) }
+    }
+
+    /// Of the field for the text of a sealed study.
+    pub(super) fn of_sealed(words: &str) -> Self {
+        Self { field: Some("sealed".to_owned()), message: sentence(words) }
     }
 }
 
-/// The study as it is written down (docs/FORMAT.md).
-#[derive(Serialize)]
-struct Document<'a> {
-    format: u32,
-    study: StudySection<'a>,
-    privacy: PrivacySection,
-    party: Vec<PartySection<'a>>,
+/// The field that a place of the study is filled in at.
+fn field_of(place: &Place) -> Option<String> {
+    use Key::{Column, Delta, Epsilon, Extends, Id, Method, Mixing, Name, Party, Privacy, Rows, Study};
+    match place.steps() {
+        [Step::Key(Study | Privacy), Step::Key(key)] => match key {
+            Mixing => Some(Method.name().to_owned()),
+            Name | Rows | Id | Method | Extends | Epsilon | Delta => Some(key.name().to_owned()),
+            _ => None,
+        },
+        [
+            Step::Key(Party),
+            Step::Item { at: party, .. },
+            Step::Key(Column),
+            Step::Item { at, .. },
+            of_column @ ..,
+        ] => {
+            let key = if let [Step::Key(key)] = of_column { *key } else { Key::Lo };
+            Some(column_field(*party, *at, key.name()))
+        }
+        [Step::Key(Party), Step::Item { at, .. }, ..] => Some(party_field(*at, Name.name())),
+        _ => None,
+    }
 }
 
-#[derive(Serialize)]
-struct StudySection<'a> {
-    name: &'a str,
-    rows: u64,
-    id: &'a str,
-    method: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    extends: Option<&'a str>,
-}
+/// The words of the form for what people can do.
+struct InForm;
 
-#[derive(Serialize)]
-struct PrivacySection {
-    epsilon: f64,
-    delta: f64,
-}
-
-#[derive(Serialize)]
-struct PartySection<'a> {
-    name: &'a str,
-    column: Vec<ColumnSection<'a>>,
-}
-
-#[derive(Serialize)]
-struct ColumnSection<'a> {
-    name: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    lo: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    hi: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    levels: Option<Vec<&'a str>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    unit: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    description: Option<String>,
+impl Voice for InForm {
+    fn say(&self, remedy: &Remedy) -> String {
+        let words = match remedy {
+            Remedy::Write(Shape::Text) => "fill it in",
+            Remedy::Write(Shape::Whole) => "write a whole number, such as 1000",
+            Remedy::Write(Shape::Number) => "write a number, such as 0.5",
+            Remedy::Write(Shape::List(_)) => "add one",
+            other => return Command.say(other),
+        };
+        words.to_owned()
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use potluck_release::Draft;
-
     use super::*;
 
     const FILLED: [(&str, &str); 20] = [
@@ -508,8 +401,8 @@ mod tests {
     fn a_filled_form_becomes_a_study() {
         let form = StudyForm::read(&Fields::of(&FILLED));
         assert!(form.early);
-        let draft = Draft::parse(&form.to_toml().expect("nothing is wrong")).expect("a study");
-        let definition = draft.definition();
+        let study = form.study(None).expect("nothing is wrong");
+        let definition = study.definition();
         assert_eq!((definition.name(), definition.rows()), ("two \"clinics\"", 200_000));
         let columns: Vec<_> =
             definition.columns().map(|(party, column)| (party.name(), column.name())).collect();
@@ -522,13 +415,12 @@ mod tests {
         let mut form = StudyForm::blank(String::new());
         form.epsilon = "much".to_owned();
         form.parties[1].columns[0].kind = "levels".to_owned();
-        let problems = form.to_toml().expect_err("it is empty");
-        let fields: Vec<&str> = problems.iter().filter_map(|problem| problem.field.as_deref()).collect();
         assert_eq!(
-            fields,
+            fields(&form),
             [
                 "name",
                 "rows",
+                "id",
                 "epsilon",
                 "party-0-name",
                 "party-0-column-0-name",
@@ -539,29 +431,38 @@ mod tests {
                 "party-1-column-0-levels"
             ]
         );
+        let problems = problems(&form.study(None).expect_err("it is empty"));
+        assert_eq!(problems[1].message, "Is empty; write a whole number, such as 1000.");
+        form.parties.clear();
+        let problems = super::problems(&form.study(None).expect_err("it is empty"));
+        assert_eq!(problems.last().expect("no party").message, "Party: there is none; add one.");
+    }
+
+    /// The fields that are wrong, or what is said that has no field.
+    fn fields(form: &StudyForm) -> Vec<String> {
+        let error = form.study(None).expect_err("it is refused");
+        problems(&error).into_iter().map(|problem| problem.field.unwrap_or(problem.message)).collect()
     }
 
     #[test]
-    fn what_the_whole_study_says_is_put_to_its_field() {
+    fn what_the_whole_study_says_is_put_to_its_fields() {
         let located = |change: &[(&str, &str)]| {
             let mut pairs = FILLED.to_vec();
             for (name, value) in change {
                 pairs.retain(|(one, _)| one != name);
                 pairs.push((name, value));
             }
-            let form = StudyForm::read(&Fields::of(&pairs));
-            let error =
-                Draft::parse(&form.to_toml().expect("the fields are sound")).expect_err("it is refused");
-            form.locate(&error).field
+            fields(&StudyForm::read(&Fields::of(&pairs)))
         };
-        assert_eq!(located(&[("rows", "1")]).as_deref(), Some("rows"));
-        assert_eq!(located(&[("delta", "2")]).as_deref(), Some("delta"));
-        assert_eq!(located(&[("epsilon", "-1")]).as_deref(), Some("epsilon"));
-        assert_eq!(located(&[("party-1-name", "north")]).as_deref(), Some("party-0-name"));
-        assert_eq!(located(&[("party-1-name", "so uth")]).as_deref(), Some("party-1-name"));
-        assert_eq!(located(&[("party-0-column-0-hi", "-5")]).as_deref(), Some("party-0-column-0-name"));
-        assert_eq!(located(&[("party-1-column-0-name", "age")]).as_deref(), Some("party-1-column-0-name"));
-        assert_eq!(located(&[("method", "dgm")]).as_deref(), Some("id"));
+        assert_eq!(located(&[("rows", "1")]), ["rows"]);
+        assert_eq!(located(&[("delta", "2"), ("epsilon", "-1")]), ["epsilon", "delta"]);
+        assert_eq!(located(&[("party-1-name", "north")]), ["party-1-name"]);
+        assert_eq!(located(&[("party-1-name", "so uth")]), ["party-1-name"]);
+        assert_eq!(located(&[("party-0-column-0-hi", "-5")]), ["party-0-column-0-hi"]);
+        assert_eq!(located(&[("party-1-column-0-name", "age")]), ["party-1-column-0-name"]);
+        assert_eq!(located(&[("method", "dgm")]), ["id"]);
+        assert_eq!(located(&[("method", "magic")]), ["method"]);
+        assert_eq!(located(&[("extends", "0")]), ["extends"]);
     }
 
     #[test]

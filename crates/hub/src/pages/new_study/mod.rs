@@ -13,36 +13,23 @@ use maud::html;
 use potluck_core::mixing::MixingKey;
 use potluck_release::exchange::{API, StudySummary};
 use potluck_release::plan::Plan;
-use potluck_release::{Draft, Error as ReleaseError, Extension, Study};
+use potluck_release::{AnyStudy, Error as ReleaseError, Study};
 use potluck_report::words::name;
-use sha2::{Digest, Sha256};
 
 use super::invitations::invitations;
 use super::layout::{Page, Place};
 use super::visitor::{Fields, Visitor};
 use crate::api::problem::Problem;
 use crate::app::Shared;
+use crate::remembered::Created;
 use crate::store::{Coordinator, Creation, Refusal, Session, StudyRecord};
 use crate::token::random_bytes;
 use crate::{Error, Token};
-use form::{Action, StudyForm};
+use form::{Action, StudyForm, problems, problems_of_sealed};
 use view::{Advice, form_page};
 
 /// Studies that can be chosen to be extended.
 const BASES: u64 = 100;
-
-/// A form and what was in it when it was sent.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Created([u8; 32]);
-
-impl Created {
-    fn of(form: &str, text: &str) -> Self {
-        let mut hash = Sha256::new();
-        hash.update(Sha256::digest(form));
-        hash.update(text);
-        Self(hash.finalize().into())
-    }
-}
 
 /// The form, empty.
 pub(super) async fn blank(State(app): State<Shared>, visitor: Visitor) -> Result<Response, Problem> {
@@ -112,25 +99,11 @@ fn show(
     Page { title: "New study", visitor, place: Place::New, body }.answer(status)
 }
 
-/// The study that the form describes, sealed with this key, or with that of the study that it extends; and its text.
-fn seal(text: &str, base: Option<&StudyRecord>, key: MixingKey) -> Result<(Study, String), ReleaseError> {
-    if let Some(base) = base {
-        let extension = Extension::parse(text, &base.study)?;
-        let study = extension.seal()?;
-        let sealed = extension.sealed_text(&study);
-        return Ok((study, sealed));
-    }
-    let draft = Draft::parse(text)?;
-    let study = draft.seal(key)?;
-    let sealed = draft.sealed_text(&study);
-    Ok((study, sealed))
-}
-
 /// What the study would promise and cost. No number depends on the key.
 fn plan(form: &StudyForm, base: Option<&StudyRecord>) -> Result<Plan, Vec<form::Problem>> {
-    let text = form.to_toml()?;
-    let planned = seal(&text, base, MixingKey::new([0; 32])).and_then(|(study, _)| Plan::new(&study, false));
-    planned.map_err(|error| vec![form.locate(&error)])
+    let planned =
+        form.study(base.map(|base| &base.study)).and_then(|study| Plan::of(&AnyStudy::Unsealed(study)));
+    planned.map(|(_, plan)| plan).map_err(|error| problems(&error))
 }
 
 /// Why no study was created.
@@ -139,6 +112,12 @@ enum Failure {
     Form(Vec<form::Problem>),
     /// The hub refuses or fails.
     Hub(Refusal),
+}
+
+impl From<ReleaseError> for Failure {
+    fn from(error: ReleaseError) -> Self {
+        Self::Form(problems(&error))
+    }
 }
 
 /// A study that was created.
@@ -158,19 +137,16 @@ async fn create(
 ) -> Result<Made, Failure> {
     let (form, coordinator) = (form.clone(), coordinator.clone());
     app.blocking(move |app| {
-        let in_sealed = |message: String| {
-            Failure::Form(vec![form::Problem { field: Some("sealed".to_owned()), message }])
-        };
-        let text = if is_sealed { form.sealed.clone() } else { form.to_toml().map_err(Failure::Form)? };
-        let sealed = if is_sealed {
-            Study::parse(&text)
-                .map(|study| (study, text.clone()))
-                .map_err(|error| in_sealed(error.to_string()))?
+        let (study, text, sealed) = if is_sealed {
+            let study = Study::parse(&form.sealed);
+            let study = study.map_err(|error| Failure::Form(problems_of_sealed(&error)))?;
+            (study, form.sealed.clone(), form.sealed.clone())
         } else {
-            let key = MixingKey::new(random_bytes().map_err(|error| Failure::Hub(error.into()))?);
-            seal(&text, base.as_deref(), key).map_err(|error| Failure::Form(vec![form.locate(&error)]))?
+            let unsealed = form.study(base.as_deref().map(|base| &base.study))?;
+            let key = || random_bytes().map(MixingKey::new).map_err(|error| Failure::Hub(error.into()));
+            let (study, sealed) = unsealed.seal(key)?;
+            (study, unsealed.text().to_owned(), sealed)
         };
-        let (study, sealed) = sealed;
         let name = study.definition().name().to_owned();
         let tokens = Mutex::new(None);
         // Whoever sends the same form again, or presses the button twice, gets the study that came of it the first time.
@@ -187,7 +163,7 @@ async fn create(
             }
             Err(refusal) => Err(match Arc::into_inner(refusal) {
                 Some(Refusal::Unacceptable(message) | Refusal::Conflict(message)) if is_sealed => {
-                    in_sealed(message)
+                    Failure::Form(vec![form::Problem::of_sealed(&message)])
                 }
                 Some(refusal) => Failure::Hub(refusal),
                 None => Failure::Hub(Refusal::Conflict(

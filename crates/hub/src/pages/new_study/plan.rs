@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 use potluck_core::planning::{FUTILE, USEFUL};
-use potluck_release::plan::{PartyPlan, Plan};
+use potluck_release::plan::{Plan, PlanOfParty};
 use potluck_report::numbers;
 use potluck_report::words::name;
 
@@ -45,7 +45,7 @@ pub(super) fn panel(plan: &Plan) -> Markup {
     }
 }
 
-fn parties(parties: &[PartyPlan]) -> Markup {
+fn parties(parties: &[PlanOfParty]) -> Markup {
     html! {
         table {
             caption { "What each party would release" }

@@ -3,6 +3,7 @@
 use maud::{Markup, html};
 use potluck_release::exchange::StudySummary;
 use potluck_release::plan::Plan;
+use potluck_release::study::{IdKind, Method};
 
 use super::super::parts::secret;
 use super::form::{ColumnForm, PartyForm, Problem, StudyForm, column_field, party_field};
@@ -10,14 +11,14 @@ use super::plan::panel;
 use crate::store::Session;
 
 const IDS: [(&str, &str); 3] = [
-    ("integer", "whole numbers, such as a national number"),
-    ("text", "text, exactly as written"),
-    ("row", "the position in the table, the same at all parties"),
+    (IdKind::Integer.word(), "whole numbers, such as a national number"),
+    (IdKind::Text.word(), "text, exactly as written"),
+    (IdKind::Row.word(), "the position in the table, the same at all parties"),
 ];
 const METHODS: [(&str, &str); 3] = [
-    ("calibrated", "calibrated: the most accurate"),
-    ("rmgm", "rmgm: the paper’s random mixing"),
-    ("dgm", "dgm: the paper’s noise on every row"),
+    (Method::Calibrated.word(), "calibrated: the most accurate"),
+    (Method::Rmgm.word(), "rmgm: the paper’s random mixing"),
+    (Method::Dgm.word(), "dgm: the paper’s noise on every row"),
 ];
 
 /// What is said about the form.
@@ -32,9 +33,12 @@ pub(super) struct Advice {
 }
 
 impl Advice {
-    fn at(&self, field: &str) -> Option<&str> {
-        let found = self.problems.iter().find(|problem| self.told && problem.field.as_deref() == Some(field));
-        found.map(|problem| problem.message.as_str())
+    /// All that is wrong with a field.
+    fn at(&self, field: &str) -> Option<String> {
+        let is_here = |problem: &&Problem| self.told && problem.field.as_deref() == Some(field);
+        let found: Vec<&str> =
+            self.problems.iter().filter(is_here).map(|problem| problem.message.as_str()).collect();
+        (!found.is_empty()).then(|| found.join(" "))
     }
 
     fn is_focus(&self, field: &str) -> bool {
@@ -174,7 +178,7 @@ struct Hint(&'static str);
 
 fn text(advice: &Advice, field: &str, label: &str, value: &str, hint: Hint) -> Markup {
     let problem = advice.at(field);
-    let described = match (hint.0.is_empty(), problem) {
+    let described = match (hint.0.is_empty(), &problem) {
         (true, None) => None,
         (false, None) => Some(format!("{field}-hint")),
         (true, Some(_)) => Some(format!("{field}-problem")),
@@ -184,7 +188,7 @@ fn text(advice: &Advice, field: &str, label: &str, value: &str, hint: Hint) -> M
         div .field {
             label for=(field) { (label) }
             input id=(field) name=(field) type="text" value=(value) autocomplete="off" autofocus[advice.is_focus(field)]
-                aria-describedby=[described] aria-invalid=[problem.map(|_| "true")];
+                aria-describedby=[described] aria-invalid=[problem.as_ref().map(|_| "true")];
             (field_problem(advice, field))
             @if !hint.0.is_empty() { p .aside id={ (field) "-hint" } { (hint.0) } }
         }

@@ -5,8 +5,7 @@ use std::num::NonZero;
 
 use anyhow::{Result, ensure};
 use faer::Mat;
-use potluck_core::calibrated::Clipping;
-use potluck_core::learn::{Evidence, Level, Released, Ridge, explained_share, ols, posterior};
+use potluck_core::learn::{Clipping, Evidence, Level, Released, Ridge, explained_share, ols, posterior};
 use rand_core::SeedableRng;
 use rand_distr::{Distribution, StandardNormal};
 use rand_xoshiro::Xoshiro256PlusPlus;

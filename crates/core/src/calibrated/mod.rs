@@ -1,0 +1,70 @@
+//! The calibrated release: columns are standardised privately before they are mixed, and local
+//! moments are published beside the mixed rows.
+//!
+//! Four stages, each of which re-encodes the raw values with parameters that follow from published
+//! results of the stages before. Everything here is public: it works on noised sums, with
+//! additions, multiplications, divisions and square roots of doubles only, so that every party and
+//! every verifier gets the same parameters bit for bit. The proofs are in
+//! docs/PRIVACY.md#calibrated.
+//!
+//! What decides what is released stands here, and nothing else: columns ([`Layout`]), shares of the
+//! budget ([`Plan`]), noise ([`RoundNoise`], [`MomentNoise`]), how rows are standardised
+//! ([`Frame`]) and the stages ([`PartyPlan::stage`]). What learners make of the results is in
+//! [`crate::learn`].
+
+mod frame;
+mod layout;
+mod noise;
+mod party;
+mod plan;
+
+use thiserror::Error;
+
+use crate::accounting::SharesError;
+use crate::encoding::EncodingError;
+use crate::noise::SigmaError;
+
+pub use frame::Frame;
+pub(crate) use frame::Standard;
+pub use layout::Layout;
+pub use noise::{MomentNoise, RoundNoise};
+pub use party::PartyPlan;
+pub use plan::Plan;
+
+/// Names of the four stages, in order.
+pub const STAGES: [&str; 4] = ["standardise-1", "standardise-2", "moments", "mixed"];
+
+/// Why a calibrated release cannot be planned or continued.
+#[derive(Debug, Error, PartialEq)]
+pub enum CalibratedError {
+    /// μ² cannot be shared out.
+    #[error(transparent)]
+    Shares(#[from] SharesError),
+    /// A noise scale is out of range.
+    #[error(transparent)]
+    Sigma(#[from] SigmaError),
+    /// The row norm is out of range.
+    #[error(transparent)]
+    Norm(#[from] EncodingError),
+    /// There is not one share for each stage.
+    #[error("a calibrated release has four stages, not {0}: give each its share of μ²")]
+    Stages(usize),
+    /// A stage's sums do not have the right number.
+    #[error("stage {stage} has {found} sums where {expected} belong")]
+    Sums {
+        /// The stage.
+        stage: &'static str,
+        /// Sums that the stage has.
+        expected: usize,
+        /// Sums that there are.
+        found: usize,
+    },
+    /// There would be too many moments.
+    #[error(
+        "it has too many columns for their moments, more than about two thousand; use fewer columns, or method rmgm"
+    )]
+    TooWide,
+    /// Sums could exceed 64 bits.
+    #[error("its sums could overflow: use fewer columns or fewer rows")]
+    Overflow,
+}

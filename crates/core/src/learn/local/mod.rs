@@ -1,0 +1,96 @@
+//! What a party publishes beside its mixed rows, as learners read it: local moments, what clipping
+//! did to each column, and where each lies.
+//!
+//! All of it is estimated from published numbers, and decides how well a fit guesses, never what is
+//! released. Its constants are explained in docs/LEARNERS.md#what-clipping-does.
+
+mod centres;
+mod clipping;
+mod made_up;
+
+use crate::calibrated::{CalibratedError, Frame, PartyPlan, Standard};
+use crate::encoding::Q;
+use crate::stage::pairs;
+
+pub use centres::Centre;
+pub use clipping::{Clipping, Tails};
+
+/// Means and covariances within one party, in standardised units, noise included.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LocalMoments {
+    /// Mean of each column, within its box.
+    pub means: Vec<f64>,
+    /// Standard deviation of the noise in a mean.
+    pub mean_noise: f64,
+    /// Covariance matrix, row by row, without what the ball makes up.
+    pub covariance: Vec<f64>,
+    /// Covariances that the ball makes up between columns that have nothing to do with each other,
+    /// row by row.
+    pub spurious: Vec<f64>,
+    /// η: standard deviation of the noise in an off-diagonal entry; a diagonal one has √2 times
+    /// that.
+    pub noise: f64,
+}
+
+impl LocalMoments {
+    /// Those of a party, from the noised sums of its stages before the mixed rows.
+    pub fn new(party: &PartyPlan, sums: &[Vec<i64>], frame: &Frame) -> Result<Self, CalibratedError> {
+        let means = party.local_means(sums, frame)?;
+        let width = means.len();
+        let sums = &sums[2];
+        let n = party.plan().rows() as f64;
+        let q = f64::from(Q);
+        let mut covariance = vec![0.0; width * width];
+        for i in 0..width {
+            covariance[i * width + i] = sums[width + i] as f64 / (n * q * q) - means[i] * means[i];
+        }
+        let spurious = made_up::covariances(party.layout(), frame);
+        for ((i, j), &sum) in pairs(width).zip(&sums[2 * width..]) {
+            let entry = sum as f64 / (n * q * q) - means[i] * means[j] - spurious[i * width + j];
+            covariance[i * width + j] = entry;
+            covariance[j * width + i] = entry;
+        }
+        let noise = party.moment_noise(frame.ball)?;
+        Ok(Self {
+            means,
+            mean_noise: noise.sum.get() as f64 / (n * q),
+            covariance,
+            spurious,
+            noise: noise.product.get() as f64 / (n * q * q),
+        })
+    }
+
+    /// Variance of a column after clipping, as far above nothing as noise tells.
+    fn after(&self, column: usize) -> f64 {
+        self.covariance[column * self.means.len() + column].max(3.0 * self.noise)
+    }
+}
+
+/// Frames as learners read them.
+impl Frame {
+    /// What both rounds said of a column.
+    fn rounds(&self, column: usize) -> [&Standard; 2] {
+        self.rounds.each_ref().map(|round| &round[column])
+    }
+
+    /// Variance of a column that the second round resolved, in standardised units: what clipping is
+    /// measured by.
+    fn resolved(&self, column: usize) -> f64 {
+        let second = &self.rounds[1][column];
+        let ratio = second.sd / self.scalings[column].scale;
+        second.resolved * (ratio * ratio)
+    }
+
+    /// The radius of the ball, in standardised units.
+    fn radius(&self) -> f64 {
+        (self.ball.norm_squared() as f64).sqrt() / f64::from(Q)
+    }
+
+    /// Values of a column beyond this range, in units of its public one, are certainly cut: by the
+    /// box, or because they would alone take a row out of the ball.
+    pub fn kept(&self, column: usize) -> [f64; 2] {
+        let scaling = &self.scalings[column];
+        let reach = self.radius() * scaling.scale;
+        [scaling.low.max(scaling.centre - reach), scaling.high.min(scaling.centre + reach)]
+    }
+}

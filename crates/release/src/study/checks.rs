@@ -1,0 +1,343 @@
+//! What the definition of a study must fulfil.
+//!
+//! All of a document is checked, whatever is wrong with a part of it. Only what cannot be judged
+//! without that part waits until it is mended.
+
+use std::collections::HashSet;
+
+use potluck_core::accounting::{Delta, Epsilon};
+use potluck_core::encoding::{Ball, Bounds, LevelCount, Q};
+
+use super::definition::{
+    Calibration, Column, Definition, Domain, IdKind, MISSING_TOKENS, Method, Missing, MixingKind, Party,
+    Preset, Unknown,
+};
+use super::document::{ColumnSection, Document, PartySection, PrivacySection, StudySection};
+use super::mistakes::Mistakes;
+use super::reader::FromNode;
+use super::{Study, extension};
+use crate::place::{Key, Place};
+use crate::remedy::{Problem, Remedy};
+use crate::{Error, FORMAT};
+
+/// Most parties of a study, those that it extends included: plans and fits take longer with each.
+const MOST_PARTIES: usize = 256;
+
+/// What a document defines that could be read without a mistake.
+pub(super) fn checked(document: &Document, base: Option<&Study>) -> Result<Definition, Error> {
+    let mut mistakes = Mistakes::default();
+    definition(document, base, &mut mistakes).ok_or(Error::Study(mistakes))
+}
+
+/// What a document defines, as an extension of `base` if it extends a study; nothing if there are
+/// mistakes. Those of reading the document are among them already.
+pub(super) fn definition(
+    document: &Document,
+    base: Option<&Study>,
+    mistakes: &mut Mistakes,
+) -> Option<Definition> {
+    check_format(document.format, mistakes);
+    let (mut study, mut privacy) =
+        (document.study.clone().unwrap_or_default(), document.privacy.clone().unwrap_or_default());
+    fill_in(&mut study, &mut privacy, mistakes);
+    check_name(mistakes, Place::study(Key::Name), study.name.as_deref(), 200);
+    if study.rows.is_some_and(|rows| rows < 2) {
+        mistakes.note(Place::study(Key::Rows), "must be at least 2: one row cannot be hidden among others");
+    }
+    check_method(&study, &privacy, mistakes);
+    let (epsilon, delta) = (privacy.epsilon.map(Epsilon::new), privacy.delta.map(Delta::new));
+    let epsilon = epsilon.and_then(|epsilon| mistakes.sound(epsilon, Place::privacy(Key::Epsilon)));
+    let delta = delta.and_then(|delta| mistakes.sound(delta, Place::privacy(Key::Delta)));
+
+    let base = base.filter(|base| extension::check_extends(study.extends.as_deref(), base, mistakes));
+    let inherited = base.map_or(&[][..], |base| base.definition().parties());
+    let sections = document.party.as_deref().unwrap_or_default();
+    let own = check_parties(sections, inherited, study.method, mistakes);
+    let parties: Option<Vec<Party>> = inherited.iter().cloned().map(Some).chain(own).collect();
+    if let Some(parties) = parties.as_deref().filter(|_| mistakes.none_in(&Place::study(Key::Extends))) {
+        check_sizes(&study, parties, inherited.len(), mistakes);
+    }
+    if let Some(base) = base {
+        extension::check_base(base, (&study, &privacy), parties.as_deref().map(width), mistakes);
+    }
+    if !mistakes.is_empty() {
+        return None;
+    }
+    Some(Definition {
+        name: study.name?,
+        rows: study.rows?,
+        id: study.id?,
+        preset: study.preset,
+        method: study.method?,
+        mixing: study.mixing?,
+        k: study.k,
+        missing_tokens: study.missing_tokens?,
+        epsilon: epsilon?,
+        delta: delta?,
+        calibration: privacy.calibration?,
+        extends: study.extends,
+        parties: parties?,
+        inherited: inherited.len(),
+    })
+}
+
+fn check_format(format: Option<u64>, mistakes: &mut Mistakes) {
+    let problem = match format {
+        Some(format) if format == u64::from(FORMAT) => return,
+        Some(format) => {
+            format!("is {format}; this potluck knows format {FORMAT}: use the version that wrote the study")
+        }
+        None => format!("is missing; begin the file with format = {FORMAT}"),
+    };
+    mistakes.note(Key::Format.into(), problem);
+}
+
+/// Fills in what is left out. A setting that could not be read, or whose default depends on one,
+/// stays absent.
+fn fill_in(study: &mut StudySection, privacy: &mut PrivacySection, mistakes: &Mistakes) {
+    let could = |place: &Place| mistakes.none_in(place);
+    let is_paper = study.preset == Some(Preset::Paper);
+    if could(&Place::study(Key::Preset)) {
+        if could(&Place::study(Key::Method)) {
+            study.method.get_or_insert(if is_paper { Method::Rmgm } else { Method::Calibrated });
+        }
+        if could(&Place::privacy(Key::Calibration)) {
+            let default = if is_paper { Calibration::Classical } else { Calibration::Analytic };
+            privacy.calibration.get_or_insert(default);
+        }
+    }
+    if could(&Place::study(Key::Mixing)) && study.mixing.is_none() {
+        study.mixing = study.method.map(|method| match method {
+            Method::Calibrated | Method::Rmgm => MixingKind::Sparse,
+            Method::Dgm => MixingKind::Identity,
+        });
+    }
+    study.missing_tokens.get_or_insert_with(|| MISSING_TOKENS.map(str::to_owned).to_vec());
+}
+
+/// Whether method, mixing, ids and preset go together.
+fn check_method(study: &StudySection, privacy: &PrivacySection, mistakes: &mut Mistakes) {
+    use MixingKind::{Bernoulli, Identity, Sparse};
+    let wrong = match (study.method, study.mixing, study.id) {
+        (Some(Method::Calibrated), Some(Bernoulli | Identity), _) => {
+            Some((Key::Mixing, "method calibrated mixes sparsely: set mixing = \"sparse\", or leave it out"))
+        }
+        (Some(Method::Dgm), Some(Identity), Some(IdKind::Integer | IdKind::Text)) => Some((
+            Key::Id,
+            "method dgm keeps one row a subject in the order of the table: set id = \"row\", or use method rmgm",
+        )),
+        (Some(Method::Dgm), Some(Sparse | Bernoulli), _) => {
+            Some((Key::Mixing, "method dgm does not mix: set mixing = \"identity\""))
+        }
+        (Some(Method::Rmgm), Some(Identity), _) => {
+            Some((Key::Mixing, "method rmgm needs mixing = \"sparse\" or \"bernoulli\""))
+        }
+        _ => None,
+    };
+    if let Some((key, problem)) = wrong {
+        mistakes.note(Place::study(key), problem);
+    }
+    if study.preset == Some(Preset::Paper) {
+        if study.method == Some(Method::Calibrated) {
+            mistakes.note(Place::study(Key::Method), "preset paper is for the methods rmgm and dgm");
+        }
+        if privacy.calibration == Some(Calibration::Analytic) {
+            let problem = "preset paper is calibrated by \"classical\"";
+            mistakes.note(Place::privacy(Key::Calibration), problem);
+        }
+    }
+}
+
+/// The parties that the study itself lists, each that is sound; `inherited` are those of the study
+/// that it extends.
+fn check_parties(
+    sections: &[PartySection],
+    inherited: &[Party],
+    method: Option<Method>,
+    mistakes: &mut Mistakes,
+) -> Vec<Option<Party>> {
+    if inherited.len() + sections.len() > MOST_PARTIES {
+        let problem = format!("there are more than {MOST_PARTIES}, which nobody has tried; split the study");
+        mistakes.note(Key::Party.into(), problem);
+    }
+    if sections.is_empty() {
+        let remedy = Remedy::Write(Vec::<PartySection>::SHAPE);
+        mistakes.note(Key::Party.into(), Problem::with("there is none", remedy));
+    }
+    let of_base: HashSet<&str> = inherited.iter().map(Party::name).collect();
+    let mut of_own: HashSet<&str> = HashSet::new();
+    let mut taken: HashSet<String> =
+        inherited.iter().flat_map(|party| &party.columns).flat_map(Column::all_names).collect();
+    let mut parties = Vec::new();
+    for (at, section) in sections.iter().enumerate() {
+        let place = Place::party(at, section.name.as_deref());
+        parties.push(check_party(section, &place, &mut taken, mistakes));
+        let name = section.name.as_deref().unwrap_or_default();
+        if of_base.contains(name) {
+            mistakes.note(place.key(Key::Name), "is a party of the study that this one extends; list new parties only, and give one that brings more columns another name");
+        }
+        if !of_own.insert(name) && !name.is_empty() {
+            mistakes.note(place.key(Key::Name), "stands twice; give each party a name of its own");
+        }
+        if method == Some(Method::Calibrated) && section.clip_norm.is_some() {
+            let problem = "method calibrated finds the row norm itself; leave clip_norm out";
+            mistakes.note(place.key(Key::ClipNorm), problem);
+        }
+    }
+    parties
+}
+
+fn check_party(
+    section: &PartySection,
+    place: &Place,
+    taken: &mut HashSet<String>,
+    mistakes: &mut Mistakes,
+) -> Option<Party> {
+    let sections = section.column.as_deref().unwrap_or_default();
+    if sections.is_empty() {
+        let remedy = Remedy::Write(Vec::<ColumnSection>::SHAPE);
+        mistakes.note(place.clone(), Problem::with("has no columns", remedy));
+    }
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    if section.name.as_ref().is_some_and(|name| !(1..=64).contains(&name.len()) || !name.chars().all(plain)) {
+        mistakes.note(place.key(Key::Name), "a party's name has 1 to 64 letters, digits, '-' or '_'");
+    }
+    let mut columns = Vec::new();
+    for (at, section) in sections.iter().enumerate() {
+        let place = place.key(Key::Column).item(at, section.name.as_deref());
+        let column = check_column(section, &place, mistakes);
+        let names = column.as_ref().map_or_else(|| section.name.iter().cloned().collect(), Column::all_names);
+        if names.iter().any(|name| taken.contains(name)) {
+            mistakes.note(place.key(Key::Name), "the same name stands elsewhere in the study, or in one that it extends; column names must be unique across all parties");
+        }
+        taken.extend(names);
+        columns.push(column);
+    }
+    let columns = columns.into_iter().collect::<Option<_>>()?;
+    Some(Party { name: section.name.clone()?, clip_norm: section.clip_norm, columns })
+}
+
+fn check_column(section: &ColumnSection, place: &Place, mistakes: &mut Mistakes) -> Option<Column> {
+    check_name(mistakes, place.key(Key::Name), section.name.as_deref(), 128);
+    check_name(mistakes, place.key(Key::Unit), section.unit.as_deref(), 1000);
+    check_name(mistakes, place.key(Key::Description), section.description.as_deref(), 1000);
+    Some(Column {
+        domain: check_domain(section, place, mistakes)?,
+        name: section.name.clone()?,
+        missing: section.missing.unwrap_or(Missing::Midpoint),
+        unit: section.unit.clone(),
+        description: section.description.clone(),
+    })
+}
+
+fn check_domain(section: &ColumnSection, place: &Place, mistakes: &mut Mistakes) -> Option<Domain> {
+    match (section.lo, section.hi, &section.levels) {
+        (Some(lo), Some(hi), None) => {
+            if section.unknown.is_some() {
+                mistakes.note(place.key(Key::Unknown), "is for columns with levels; leave it out");
+            }
+            mistakes.sound(Bounds::new(lo, hi), place.key(Key::Hi)).map(Domain::Numeric)
+        }
+        (None, None, Some(levels)) => {
+            let here = place.key(Key::Levels);
+            mistakes.sound(LevelCount::new(levels.len()), here.clone())?;
+            if levels.iter().collect::<HashSet<_>>().len() != levels.len() {
+                mistakes.note(here.clone(), "a level stands twice");
+            }
+            for level in levels {
+                check_name(mistakes, here.clone(), Some(level), 128);
+            }
+            let unknown = section.unknown.unwrap_or(Unknown::Missing);
+            if unknown == Unknown::Other && !levels.iter().any(|level| level == "other") {
+                mistakes.note(place.key(Key::Unknown), "is \"other\", which needs a level \"other\"");
+            }
+            Some(Domain::Categorical { levels: levels.clone(), unknown })
+        }
+        (_, _, Some(_)) => {
+            mistakes.note(place.clone(), "has both bounds and levels; keep lo and hi, or levels");
+            None
+        }
+        _ => {
+            mistakes.note(place.clone(), "needs public bounds lo and hi, or public levels; choose them from what is known without looking at the data");
+            None
+        }
+    }
+}
+
+fn check_name(mistakes: &mut Mistakes, place: Place, name: Option<&str>, longest: usize) {
+    let is_name =
+        |name: &str| (1..=longest).contains(&name.chars().count()) && !name.chars().any(char::is_control);
+    if name.is_some_and(|name| !is_name(name)) {
+        mistakes.note(place, format!("a name has 1 to {longest} characters and no control characters"));
+    }
+}
+
+/// What must hold between the numbers of subjects, columns and released rows. The first parties are
+/// those of the study that this one extends.
+fn check_sizes(study: &StudySection, parties: &[Party], inherited: usize, mistakes: &mut Mistakes) {
+    let width = width(parties);
+    if width < 2 {
+        mistakes.note(Key::Party.into(), "a regression needs at least two columns in all");
+    }
+    if let Some(rows) = study.rows.filter(|&rows| rows < width) {
+        let problem = format!("there are {width} encoded columns but only {rows} rows");
+        mistakes.note(Place::study(Key::Rows), problem);
+    }
+    let wrong_k = match (study.k, study.rows) {
+        (Some(_), _) if study.method == Some(Method::Dgm) => {
+            Some("method dgm has one row a subject; leave k out".to_owned())
+        }
+        (Some(k), _) if k < width => Some(format!(
+            "must be at least the number of encoded columns, {width}; leave it out for the default"
+        )),
+        (Some(k), Some(rows)) if k > rows => Some(format!("must not exceed the number of rows, {rows}")),
+        _ => None,
+    };
+    if let Some(problem) = wrong_k {
+        mistakes.note(Place::study(Key::K), problem);
+    }
+    for (at, party) in parties[inherited..].iter().enumerate() {
+        let place = Place::party(at, Some(&party.name));
+        match ball(study.preset, parties, party) {
+            Err((key, problem)) => mistakes.note(key.map_or(place.clone(), |key| place.key(key)), problem),
+            Ok(ball) => {
+                let rows = u128::from(study.rows.unwrap_or(0));
+                // Every sum of encoded rows and of their products fits i64, and the released
+                // numbers are exact in f64.
+                let worst = rows * u128::from(ball.norm_squared());
+                if worst >= 1 << 62 || rows * Q as u128 >= 1 << 52 {
+                    mistakes.note(
+                        place,
+                        "its sums could overflow: use fewer columns, fewer rows or a smaller clip_norm",
+                    );
+                }
+            }
+        }
+    }
+}
+
+/// The ball that bounds a subject's encoded row at `party`, or the key that makes it unusable and
+/// why.
+pub(super) fn ball(
+    preset: Option<Preset>,
+    parties: &[Party],
+    party: &Party,
+) -> Result<Ball, (Option<Key>, String)> {
+    let columns = match preset {
+        Some(Preset::Paper) => parties.iter().map(Party::width).max().unwrap_or(0),
+        None => party.columns.len(),
+    };
+    let natural = Ball::of_columns(columns).map_err(|error| (None, error.to_string()))?;
+    let Some(radius) = party.clip_norm else { return Ok(natural) };
+    let ball = Ball::of_radius(radius).map_err(|error| (Some(Key::ClipNorm), error.to_string()))?;
+    if ball.norm_squared() > natural.norm_squared() {
+        let problem = format!("is larger than any row can be, √{columns}; leave it out or lower it");
+        return Err((Some(Key::ClipNorm), problem));
+    }
+    Ok(ball)
+}
+
+/// Number of encoded columns.
+fn width(parties: &[Party]) -> u64 {
+    parties.iter().map(|party| party.width() as u64).sum()
+}
