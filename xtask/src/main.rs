@@ -1,5 +1,5 @@
-//! Project chores: `cargo xtask test` runs everything that guards the project; `cargo xtask docs` builds the
-//! documentation. Standard library only, so that it builds at once.
+//! Project chores: `cargo xtask test` runs everything that guards the project; `cargo xtask docs`
+//! builds the documentation. Standard library only, so that it builds at once.
 
 use std::env;
 use std::fs;
@@ -91,7 +91,43 @@ fn cargo(arguments: &[&str]) -> Result<(), String> {
 }
 
 fn format() -> Result<(), String> {
-    cargo(&["fmt", "--all", "--check"])
+    cargo(&["fmt", "--all", "--check"])?;
+    let mut wide = Vec::new();
+    for folder in ["crates", "xtask"] {
+        find_wide_comments(&root().join(folder), &mut wide)?;
+    }
+    if wide.is_empty() {
+        Ok(())
+    } else {
+        Err(format!("wrap these comments at {COMMENT_WIDTH}:\n{}", wide.join("\n")))
+    }
+}
+
+/// Comments are prose, which is read best in lines shorter than those of code.
+const COMMENT_WIDTH: usize = 100;
+
+/// Lines of Rust below a folder that hold only a comment and are too wide, unless one word makes
+/// them so.
+fn find_wide_comments(folder: &Path, wide: &mut Vec<String>) -> Result<(), String> {
+    let unreadable = |error| format!("{} cannot be read: {error}", folder.display());
+    for entry in fs::read_dir(folder).map_err(unreadable)? {
+        let path = entry.map_err(unreadable)?.path();
+        if path.is_dir() {
+            find_wide_comments(&path, wide)?;
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            let text = fs::read_to_string(&path).map_err(unreadable)?;
+            let is_wide = |line: &str| line.chars().count() > COMMENT_WIDTH;
+            for (at, line) in text.lines().enumerate() {
+                let words = line.trim_start().trim_start_matches(['/', '!']).trim_start();
+                let is_prose =
+                    line.trim_start().starts_with("//") && words.contains(' ') && !words.starts_with('|');
+                if is_prose && is_wide(line) {
+                    wide.push(format!("  {}:{}", path.display(), at + 1));
+                }
+            }
+        }
+    }
+    Ok(())
 }
 
 fn lints() -> Result<(), String> {
@@ -109,7 +145,8 @@ fn documentation() -> Result<(), String> {
     call("cargo", &arguments, &[("RUSTDOCFLAGS", "-D warnings")])
 }
 
-/// Debian's packages of what tests run beside potluck, each with a program that shows that it is there.
+/// Debian's packages of what tests run beside potluck, each with a program that shows that it is
+/// there.
 const PACKAGES: [(&str, &str); 3] = [
     ("postgresql", "ls /usr/lib/postgresql/*/bin/initdb"),
     ("default-jre-headless", "java -version"),
@@ -154,7 +191,8 @@ fn screenshots() -> Result<(), String> {
     call(&tools()?, &["tests/python/screenshots.py", "docs/images"], &[("POTLUCK", &binary())])
 }
 
-/// Builds the wheel once, installs it into an environment that has nothing else, and tests it there.
+/// Builds the wheel once, installs it into an environment that has nothing else, and tests it
+/// there.
 fn package() -> Result<(), String> {
     let wheels = target().join("wheels");
     // Wheels of earlier versions are not what is tested.
@@ -178,8 +216,8 @@ fn package() -> Result<(), String> {
     call(&python, &["-m", "pytest", "--quiet", "crates/python/tests"], &[("POTLUCK", &binary())])
 }
 
-/// The Python of an environment that has what tests of the binary and the building of wheels need, beside the packages
-/// of the system that tests use.
+/// The Python of an environment that has what tests of the binary and the building of wheels need,
+/// beside the packages of the system that tests use.
 fn tools() -> Result<String, String> {
     packages()?;
     let python = environment("venv", &[])?;

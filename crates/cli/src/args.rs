@@ -15,9 +15,9 @@ use party::PartyCommand;
 
 /// Publish differentially private, randomly mixed columns; join them; fit linear regressions.
 ///
-/// Organisations that hold different columns about the same people each publish, on their own and once, a
-/// version of their columns that protects every person. Anyone can join what was published and regress any
-/// column on any others.
+/// Organisations that hold different columns about the same people each publish, on their own and
+/// once, a version of their columns that protects every person. Anyone can join what was published
+/// and regress any column on any others.
 #[derive(Parser)]
 #[command(
     name = "potluck",
@@ -91,7 +91,8 @@ pub(crate) enum Command {
     /// Set and show privacy budgets
     #[command(subcommand)]
     Ledger(LedgerCommand),
-    /// Run a hub, where parties in different organisations meet; create studies there, get public datasets
+    /// Run a hub, where parties in different organisations meet; create studies there, get public
+    /// datasets
     #[command(subcommand)]
     Hub(HubCommand),
     /// Take part in a study at a hub: accept it, release, see how far it is
@@ -296,10 +297,12 @@ pub(crate) struct Release {
     /// Your table: CSV (also gzipped), Parquet or Arrow IPC; `-` reads standard input
     #[arg(long, value_name = "FILE", required_unless_present = "state", conflicts_with = "state")]
     pub(crate) data: Option<PathBuf>,
-    /// The result of the query that `potluck sql` printed: CSV with a header line, or Parquet (private)
+    /// The result of the query that `potluck sql` printed: CSV with a header line, or Parquet
+    /// (private)
     #[arg(long, value_name = "FILE", requires = "state")]
     pub(crate) sums: Option<PathBuf>,
-    /// The folder that was given to `potluck sql`; without --sums, only writes a release whose stages are all stored
+    /// The folder that was given to `potluck sql`; without --sums, only writes a release whose
+    /// stages are all stored
     #[arg(long, value_name = "DIR")]
     pub(crate) state: Option<PathBuf>,
     /// The column that holds ids
@@ -391,7 +394,8 @@ The query computes exact sums and nothing else; they are as private as the table
 pub(crate) struct Sql {
     #[command(flatten)]
     pub(crate) party: PartyArguments,
-    /// The table or view in the database: `table`, `schema.table` or `catalog.schema.table` [default: as before]
+    /// The table or view in the database: `table`, `schema.table` or `catalog.schema.table`
+    /// [default: as before]
     #[arg(long, value_name = "TABLE", requires = "dialect")]
     pub(crate) table: Option<String>,
     /// Whose SQL to write [default: as before]
@@ -426,7 +430,8 @@ pub(crate) struct Sums {
     /// Folder for the private file; made if it does not exist
     #[arg(long, value_name = "DIR")]
     pub(crate) state: PathBuf,
-    /// The party's release, for stages after the first: they are encoded with what earlier stages published
+    /// The party's release, for stages after the first: they are encoded with what earlier stages
+    /// published
     #[arg(long, value_name = "FILE")]
     pub(crate) release: Option<PathBuf>,
     /// Which stage of the release, from 1 [default: the last]
@@ -455,11 +460,14 @@ pub(crate) struct Join {
 
 #[derive(Clone, Copy, ValueEnum)]
 pub(crate) enum LearnerArgument {
-    /// Every covariance by its posterior mean, given what is known of noise and mixing: stable and the most accurate
+    /// Every covariance by its posterior mean, given what is known of noise and mixing: stable and
+    /// the most accurate
     Posterior,
-    /// Least squares with the known noise variance subtracted: unbiased, unstable if noise dominates
+    /// Least squares with the known noise variance subtracted: unbiased, unstable if noise
+    /// dominates
     Debiased,
-    /// Least squares on the released rows as they are: stable, attenuated by the noise (the paper's RMGM-OLS and BGM-OLS)
+    /// Least squares on the released rows as they are: stable, attenuated by the noise (the paper's
+    /// RMGM-OLS and BGM-OLS)
     Ols,
 }
 

@@ -1,5 +1,5 @@
-//! Exit codes: 0 done; 1 a defect of potluck; 2 wrong usage; 3 bad input; 4 budget refused; 5 integrity or signature
-//! failure; 6 remote failure.
+//! Exit codes: 0 done; 1 a defect of potluck; 2 wrong usage; 3 bad input; 4 budget refused; 5
+//! integrity or signature failure; 6 remote failure.
 
 use anyhow::Error;
 use potluck_party::predict::PredictError;

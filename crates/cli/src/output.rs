@@ -75,7 +75,8 @@ impl Printer {
         ask(question, "not agreed; nothing was read, charged or written")
     }
 
-    /// Asks a question that only people at a terminal may see; where there is none, says something else.
+    /// Asks a question that only people at a terminal may see; where there is none, says something
+    /// else.
     pub(crate) fn confirm_shown(
         &self,
         yes: bool,

@@ -1,8 +1,10 @@
 //! Keeps what this process holds in memory from outliving it, and from other processes.
 
-/// No core dump is written of this process, and on Linux no other process of the same user can look into it.
+/// No core dump is written of this process, and on Linux no other process of the same user can look
+/// into it.
 ///
-/// Rows, noise and keys are in its memory. Where the system refuses, there is nothing better to be done.
+/// Rows, noise and keys are in its memory. Where the system refuses, there is nothing better to be
+/// done.
 #[cfg(unix)]
 pub(crate) fn seclude() {
     use rustix::process::{Resource, Rlimit, setrlimit};

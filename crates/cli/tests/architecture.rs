@@ -88,7 +88,8 @@ fn arrows_point_towards_the_core() {
     );
 }
 
-/// Noise that follows from a seed protects nobody: what publishes, or serves what was published, cannot draw it.
+/// Noise that follows from a seed protects nobody: what publishes, or serves what was published,
+/// cannot draw it.
 #[test]
 fn simulations_are_reached_from_where_people_ask_for_them_only() {
     let reached = reached();

@@ -1,5 +1,5 @@
-//! Bad input gets a clear error that names file, column and row but never a value, the listed exit code, and
-//! leaves nothing written and nothing charged.
+//! Bad input gets a clear error that names file, column and row but never a value, the listed exit
+//! code, and leaves nothing written and nothing charged.
 #![allow(clippy::unwrap_used)]
 
 mod support;
@@ -290,8 +290,9 @@ fn outputs_that_cannot_be_written() {
     place.assert_untouched();
 }
 
-/// Files that cannot grow, as on a full disk: a clear error, nothing half done, and a second run with more room
-/// finishes the release. (A disk that is full only for the release itself is the crash test's step `Stored`.)
+/// Files that cannot grow, as on a full disk: a clear error, nothing half done, and a second run
+/// with more room finishes the release. (A disk that is full only for the release itself is the
+/// crash test's step `Stored`.)
 #[cfg(unix)]
 #[test]
 fn a_full_disk_loses_nothing() {

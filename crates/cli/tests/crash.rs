@@ -1,5 +1,5 @@
-//! A release that dies at any step is finished by running the command again: nothing is lost, nothing is charged
-//! twice, and what was drawn once is never drawn again.
+//! A release that dies at any step is finished by running the command again: nothing is lost,
+//! nothing is charged twice, and what was drawn once is never drawn again.
 #![allow(clippy::unwrap_used)]
 
 mod support;

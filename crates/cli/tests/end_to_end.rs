@@ -1,4 +1,5 @@
-//! The whole path with the real binary: the demo, the same by hand, and public tables split between parties.
+//! The whole path with the real binary: the demo, the same by hand, and public tables split between
+//! parties.
 #![allow(clippy::unwrap_used)]
 
 mod support;
@@ -143,7 +144,8 @@ fn predictions_follow_the_model() {
         + part("bmi", Some(25.0))
         + part("salt", Some(5.0))
         + part("exercise", Some(3.0));
-    // Age 400 is clamped to what the release kept; missing values count as the centre of the column.
+    // Age 400 is clamped to what the release kept; missing values count as the centre of the
+    // column.
     let expected = [
         base + part("age", Some(40.0)) + part("smoker", Some(0.0)),
         base + part("age", Some(400.0)) + part("smoker", Some(1.0)),

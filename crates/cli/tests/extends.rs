@@ -1,5 +1,5 @@
-//! A latecomer adds columns to a study whose releases are published: sealed, released, joined, fitted and verified with
-//! the real binary.
+//! A latecomer adds columns to a study whose releases are published: sealed, released, joined,
+//! fitted and verified with the real binary.
 #![allow(clippy::unwrap_used)]
 
 mod support;
@@ -27,7 +27,8 @@ fn second(base: &str) -> String {
         .to_string()
 }
 
-/// Made-up patients, a base study of two parties with both releases, and an unsealed study of a third that extends it.
+/// Made-up patients, a base study of two parties with both releases, and an unsealed study of a
+/// third that extends it.
 struct Latecomer {
     place: Workplace,
     /// What the demo says of the coefficients of the made-up patients.
@@ -101,7 +102,8 @@ fn a_latecomer_joins_a_study_that_is_published() {
     place.line("plan later.sealed.toml --base base.sealed.toml").refused(2, &["leave --base out"]);
     place.line("simulate later.sealed.toml --releases 2 --rows 3000").ok();
 
-    // Everyone releases under the study that lists them, and nobody is charged for trying otherwise.
+    // Everyone releases under the study that lists them, and nobody is charged for trying
+    // otherwise.
     std::fs::remove_file(place.path("base.sealed.toml")).unwrap();
     std::fs::rename(place.path("north.parquet"), place.path("kept.parquet")).unwrap();
     latecomer.release("later.sealed.toml", "north").refused(3, &["north", &latecomer.base, "first"]);

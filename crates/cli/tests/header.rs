@@ -1,4 +1,5 @@
-//! `study new --header`: the first line of a table goes into a public study only if it holds names of columns.
+//! `study new --header`: the first line of a table goes into a public study only if it holds names
+//! of columns.
 #![allow(clippy::unwrap_used)]
 
 mod support;

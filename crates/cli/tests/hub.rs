@@ -1,5 +1,6 @@
-//! A hub and its parties as processes of their own, over TLS, through a line that stops in mid-upload: whoever is killed
-//! in the middle of a release or an upload, nothing is lost, nothing is charged twice, and the public dataset verifies.
+//! A hub and its parties as processes of their own, over TLS, through a line that stops in
+//! mid-upload: whoever is killed in the middle of a release or an upload, nothing is lost, nothing
+//! is charged twice, and the public dataset verifies.
 #![cfg(unix)]
 #![allow(clippy::unwrap_used)]
 
@@ -187,9 +188,9 @@ fn is_charged(place: &Workplace, url: &str, party: &str) -> bool {
     session.is_some_and(|session| session.state == State::Spent)
 }
 
-/// Kills a release when the files of the ledger have changed so many times, several times a transaction: the charge is
-/// reserved, spent, noise is stored. The line
-/// stops before the upload is through, so that a kill that comes late is not too late.
+/// Kills a release when the files of the ledger have changed so many times, several times a
+/// transaction: the charge is reserved, spent, noise is stored. The line stops before the upload is
+/// through, so that a kill that comes late is not too late.
 fn kill_in_mid_release(place: &Workplace, line: &Line, url: &str, party: &str, changes: usize) {
     line.stop_after(STOP_AFTER);
     let mut stamp = ledger_stamp(place, party);
@@ -264,8 +265,9 @@ fn whoever_is_killed_nothing_is_lost_or_charged_twice() {
     let again = Outcome::new(&release(&place, &url, "south").output().unwrap()).json();
     assert_eq!((&again["repeated"], &again["sha256"]), (&true.into(), &done["sha256"]));
 
-    // A party is killed in mid-release, early and later, and started again; until one of the kills fell between the
-    // charge and the file, whatever the machine. Nothing is public by then, so trying that anew is no second release.
+    // A party is killed in mid-release, early and later, and started again; until one of the kills
+    // fell between the charge and the file, whatever the machine. Nothing is public by then, so
+    // trying that anew is no second release.
     let published = || {
         run(&place, &["party", "status", &url, "--party", "registry", "--json"]).json()["you"]["released"]
             .clone()

@@ -1,4 +1,5 @@
-//! Where every subject keeps a row (dgm), rows pass through: a release fits in less memory than its rows would take.
+//! Where every subject keeps a row (dgm), rows pass through: a release fits in less memory than its
+//! rows would take.
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used)]
 

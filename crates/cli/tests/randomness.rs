@@ -1,14 +1,16 @@
 //! The noise that the command really publishes, from the operating system's randomness.
 //!
-//! Releases of one table, by the real binary, each into a ledger of its own: their exact sums are known, so the noise in
-//! every stage is, too. It must not come twice: not in two stages, not of two parties, not in two processes, not under
-//! two methods. If it did, the difference of two releases would be free of noise.
+//! Releases of one table, by the real binary, each into a ledger of its own: their exact sums are
+//! known, so the noise in every stage is, too. It must not come twice: not in two stages, not of
+//! two parties, not in two processes, not under two methods. If it did, the difference of two
+//! releases would be free of noise.
 //!
 //! Tried by hand, each of these changes to crates/party/src/entropy.rs fails
-//! `noise_is_never_the_same_and_never_related`: a generator whose seed is all zeros; one whose seed is any constant; a seed
-//! that is made once a process; a seed of the purpose and the count alone, the same in every process. Zeros or a
-//! constant in place of the operating system's answer fail already as errors. That the operating system is asked at all,
-//! rather than a clock, no statistics can tell: the lint in clippy.toml expects the call where it is.
+//! `noise_is_never_the_same_and_never_related`: a generator whose seed is all zeros; one whose seed
+//! is any constant; a seed that is made once a process; a seed of the purpose and the count alone,
+//! the same in every process. Zeros or a constant in place of the operating system's answer fail
+//! already as errors. That the operating system is asked at all, rather than a clock, no statistics
+//! can tell: the lint in clippy.toml expects the call where it is.
 #![allow(clippy::unwrap_used)]
 
 mod support;
@@ -20,8 +22,8 @@ use support::Workplace;
 const ROWS: usize = 1200;
 /// Every stage begins with at least as many sums of one noise scale.
 const COLUMNS: usize = 160;
-/// Of the statistic below, which is standard normal for unrelated noise: P(|T| > 7.5) < 6.5e-14. With fewer than 10³ of
-/// them a false alarm comes once in 10¹⁰ runs.
+/// Of the statistic below, which is standard normal for unrelated noise: P(|T| > 7.5) < 6.5e-14.
+/// With fewer than 10³ of them a false alarm comes once in 10¹⁰ runs.
 const LIMIT: f64 = 7.5;
 
 /// The noise of one stage of one release, in units of its scale.
@@ -30,16 +32,16 @@ struct Stream {
     noise: Vec<f64>,
 }
 
-/// Σab/‖b‖ over the first `length` numbers: standard normal, whatever b is, if a is standard normal and independent of b;
-/// about √`length` if the two are the same.
+/// Σab/‖b‖ over the first `length` numbers: standard normal, whatever b is, if a is standard normal
+/// and independent of b; about √`length` if the two are the same.
 fn relation(a: &[f64], b: &[f64], length: usize) -> f64 {
     let pairs = || a.iter().zip(b).take(length);
     let norm: f64 = pairs().map(|(_, b)| b * b).sum();
     pairs().map(|(a, b)| a * b).sum::<f64>() / norm.sqrt()
 }
 
-/// Whether the statistic says that two streams have something to do with each other: as far as any two stages have the
-/// same form, and as far as both go.
+/// Whether the statistic says that two streams have something to do with each other: as far as any
+/// two stages have the same form, and as far as both go.
 fn related(a: &Stream, b: &Stream) -> bool {
     let both = a.noise.len().min(b.noise.len());
     [COLUMNS, both].into_iter().any(|length| relation(&a.noise, &b.noise, length).abs() > LIMIT)
@@ -86,7 +88,8 @@ fn published(release: &Release) -> Vec<Vec<i64>> {
     stages
 }
 
-/// The noise of each stage: what was published less the exact sums, which the party's own auditor sees.
+/// The noise of each stage: what was published less the exact sums, which the party's own auditor
+/// sees.
 fn noise(place: &Workplace, party: &str, name: &str, release: &Release) -> Vec<Stream> {
     let stages = published(release);
     let study = Study::load(&place.path("study.toml")).unwrap();
@@ -146,12 +149,13 @@ fn noise_is_never_the_same_and_never_related() {
     assert_eq!(streams.len(), 2 * 2 * 4 + 2 + 2);
 
     for stream in &streams {
-        // It is noise of the right size: outside of this in fewer than one of 10¹⁴ cases, χ² with 320 degrees of freedom
-        // or more.
+        // It is noise of the right size: outside of this in fewer than one of 10¹⁴ cases, χ² with
+        // 320 degrees of freedom or more.
         let length = stream.noise.len();
         let size = stream.noise.iter().map(|z| z * z).sum::<f64>() / length as f64;
         assert!(length >= 2 * COLUMNS && (0.5..2.0).contains(&size), "{}: {size}", stream.what);
-        // The statistic notices what it must: the same noise again, or the same with a little added.
+        // The statistic notices what it must: the same noise again, or the same with a little
+        // added.
         let faint: Vec<f64> =
             stream.noise.iter().enumerate().map(|(i, z)| z + 0.1 * (i as f64).sin()).collect();
         assert!(related(stream, stream) && related(&Stream { what: String::new(), noise: faint }, stream));

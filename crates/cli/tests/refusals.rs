@@ -1,4 +1,5 @@
-//! What a refusal tells, and to whom, with the real binary: nothing by default, and never without a trace.
+//! What a refusal tells, and to whom, with the real binary: nothing by default, and never without a
+//! trace.
 #![allow(clippy::unwrap_used)]
 
 mod support;

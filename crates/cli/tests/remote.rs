@@ -1,4 +1,5 @@
-//! Coordinators and parties at a hub: the real binary against a stand-in that can be told to misbehave.
+//! Coordinators and parties at a hub: the real binary against a stand-in that can be told to
+//! misbehave.
 #![allow(clippy::unwrap_used)]
 
 #[path = "support/stand_in.rs"]
@@ -214,7 +215,8 @@ fn a_broken_upload_goes_on_with_the_same_bytes_and_one_charge() {
     scene.run(&other).refused(2, &["is drawn, but not charged to budget \"people\""]);
     assert_eq!(scene.spent("south"), 0);
 
-    // The table is gone by then: it is not needed any more. The connection breaks once more, and is taken up.
+    // The table is gone by then: it is not needed any more. The connection breaks once more, and is
+    // taken up.
     fs::remove_file(scene.place.path("north.csv")).unwrap();
     scene.hub.change(|hub| hub.hang_up_after = Some(500));
     let done = scene.release("north", &["--json"]).json();
@@ -322,7 +324,8 @@ fn a_false_dataset_or_log_is_refused() {
     }
     let get = ["hub", "get", &scene.url, "--out", "public.parquet", "--events", "events.jsonl"];
     let honest = scene.hub.change(|hub| hub.dataset.clone());
-    // A release is a good file, but no public dataset; a changed byte; a dataset that is not in the log.
+    // A release is a good file, but no public dataset; a changed byte; a dataset that is not in the
+    // log.
     let false_ones = scene.hub.change(|hub| {
         let mut changed = hub.dataset.clone();
         changed[1000] ^= 1;
@@ -455,7 +458,8 @@ fn a_steward_of_several_parties_sees_them_all() {
     scene.run(&["party", "release", &scene.url, "--yes"]).refused(2, &["north and south", "--party"]);
 }
 
-/// A study of north and south, and one of east that extends it, with their logs and a public dataset.
+/// A study of north and south, and one of east that extends it, with their logs and a public
+/// dataset.
 struct Lineage {
     base: Study,
     wider: Study,
@@ -494,7 +498,8 @@ impl Lineage {
         changes
     }
 
-    /// What a hub gives out, if these are the releases in its public dataset; `honest` is north's own.
+    /// What a hub gives out, if these are the releases in its public dataset; `honest` is north's
+    /// own.
     fn serve(&self, scene: &Scene, honest: &Release, north: &Release) {
         let (south, east) = (self.release("south", 2, 6), self.release("east", 3, 7));
         let releases = [north.clone(), south.clone(), east.clone()];
@@ -560,7 +565,8 @@ fn made_up_columns_of_a_party_of_the_base_are_refused() {
     scene.run(&["verify", "public.parquet", &base_log]).refused(5, &[lineage.wider.id(), "hub get --events"]);
     scene.run(&["verify", "public.parquet"]).ok();
 
-    // North's columns are made up, signed with another key or with its own; the extension's log says that all is well.
+    // North's columns are made up, signed with another key or with its own; the extension's log
+    // says that all is well.
     for (forged, word) in [
         (lineage.release("north", 9, 5), "not signed with the key that north registered"),
         (lineage.release("north", 1, 8), "not the one that north published"),

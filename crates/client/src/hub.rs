@@ -50,7 +50,8 @@ pub struct Options {
     pub patience: Duration,
     /// How long a connection may take to come about.
     pub connect: Duration,
-    /// How long a connection may be silent. A hub checks a whole release before it answers its upload.
+    /// How long a connection may be silent. A hub checks a whole release before it answers its
+    /// upload.
     pub idle: Duration,
     /// Who wants to know of pauses.
     pub on_retry: Option<RetryNotice>,
@@ -181,7 +182,8 @@ impl Hub {
         self.get("/studies", &paging(limit, after), Access::Public)
     }
 
-    /// Creates a study; `text` is its sealed form. Creating it again is harmless, but gives no invitations.
+    /// Creates a study; `text` is its sealed form. Creating it again is harmless, but gives no
+    /// invitations.
     pub fn create_study(&self, study: &Study, text: &str, early: bool) -> Result<NewInvitations, Error> {
         let body = NewStudy { study: text.to_owned(), early };
         let (status, answer): (_, CreatedStudy) = self.post("/studies", &body, "the new study")?;

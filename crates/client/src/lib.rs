@@ -1,8 +1,10 @@
-//! Blocking client of a hub (docs/HUB.md): everything a coordinator, a party or the public asks of it.
+//! Blocking client of a hub (docs/HUB.md): everything a coordinator, a party or the public asks of
+//! it.
 //!
-//! A hub is not trusted. What can be checked is checked before it is handed on: a study's seal and id, the chain
-//! of an event log, the hash of a file. Everything that is asked of a hub can be asked again without harm, so a
-//! broken connection is tried again, uploads go on at the byte that the hub has, downloads at the byte that we have.
+//! A hub is not trusted. What can be checked is checked before it is handed on: a study's seal and
+//! id, the chain of an event log, the hash of a file. Everything that is asked of a hub can be
+//! asked again without harm, so a broken connection is tried again, uploads go on at the byte that
+//! the hub has, downloads at the byte that we have.
 //!
 //! An address names a hub and a study there; a token says who asks:
 //!

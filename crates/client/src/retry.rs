@@ -29,7 +29,8 @@ impl<'a> Patience<'a> {
         (self.since, self.tries) = (Instant::now(), 0);
     }
 
-    /// Waits before another try, or gives the error back where another try cannot help or patience is over.
+    /// Waits before another try, or gives the error back where another try cannot help or patience
+    /// is over.
     pub(crate) fn wait(&mut self, error: Error) -> Result<(), Error> {
         if !error.is_passing() {
             return Err(error);
@@ -57,7 +58,8 @@ pub(crate) fn asked_pause(text: &str) -> Option<Duration> {
     digits.then(|| Duration::from_secs(text.parse().unwrap_or(u64::MAX).min(LONGEST_ASKED)))
 }
 
-/// Between half and all of the pause, which doubles from try to try: clients that failed together come back apart.
+/// Between half and all of the pause, which doubles from try to try: clients that failed together
+/// come back apart.
 fn back_off(tries: u32, jitter: f64) -> Duration {
     let pause = FIRST.saturating_mul(1 << tries.min(10)).min(LONGEST);
     pause.mul_f64(0.5 + 0.5 * jitter)

@@ -1,4 +1,5 @@
-//! Files on their way: uploads go on at the byte that the hub has, downloads at the byte that we have.
+//! Files on their way: uploads go on at the byte that the hub has, downloads at the byte that we
+//! have.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -15,7 +16,8 @@ use crate::hub::{Access, of_party, of_study};
 use crate::retry::Patience;
 use crate::{Error, Hub};
 
-/// Bytes that are sent in one request. Proxies that hold back or limit bodies still let an upload get on.
+/// Bytes that are sent in one request. Proxies that hold back or limit bodies still let an upload
+/// get on.
 const PIECE: u64 = 8 << 20;
 
 const BUFFER: usize = 64 << 10;
@@ -54,12 +56,14 @@ impl FileDigest {
 
 /// More bytes than a public dataset of this study can have.
 pub fn largest_dataset(study: &Study) -> u64 {
-    // Numbers compressed or not, and room for the manifest, which holds the study and the sums of every party.
+    // Numbers compressed or not, and room for the manifest, which holds the study and the sums of
+    // every party.
     let numbers = study.seal().k().saturating_mul(8 * study.definition().width() as u64);
     numbers.saturating_mul(2).saturating_add(256 << 20)
 }
 
-/// A file that was downloaded and has the hash that was asked for. It is removed unless it is published.
+/// A file that was downloaded and has the hash that was asked for. It is removed unless it is
+/// published.
 pub struct Downloaded {
     pending: Option<PendingFile>,
     digest: FileDigest,
@@ -94,7 +98,8 @@ impl Drop for Downloaded {
 }
 
 impl Hub {
-    /// Uploads a release file. Bytes that the hub has are not sent again; if it has them all, nothing is sent.
+    /// Uploads a release file. Bytes that the hub has are not sent again; if it has them all,
+    /// nothing is sent.
     pub fn upload(
         &self,
         study: &str,

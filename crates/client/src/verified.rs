@@ -10,12 +10,13 @@ use crate::{Error, Hub, Log};
 
 const WHAT: &str = "the public dataset";
 
-/// A public dataset as a hub gave it: its study sealed, its releases signed by the registered keys, and its bytes those
-/// that the event log speaks of.
+/// A public dataset as a hub gave it: its study sealed, its releases signed by the registered keys,
+/// and its bytes those that the event log speaks of.
 pub struct VerifiedDataset {
     /// The dataset.
     pub dataset: PublicDataset,
-    /// The logs that it was checked against: its study's, then those of the studies that this one extends.
+    /// The logs that it was checked against: its study's, then those of the studies that this one
+    /// extends.
     pub logs: Vec<Log>,
     /// Whether no later one has been published.
     pub latest: bool,
@@ -24,8 +25,8 @@ pub struct VerifiedDataset {
 }
 
 impl Hub {
-    /// Downloads the public dataset of a study to a temporary file beside `out`, and checks it against the event logs of
-    /// the study and of those that it extends.
+    /// Downloads the public dataset of a study to a temporary file beside `out`, and checks it
+    /// against the event logs of the study and of those that it extends.
     pub fn verified_dataset(
         &self,
         study: &Study,

@@ -1,4 +1,5 @@
-//! The client against a hub that says what a script tells it to: broken connections, wrong answers, refusals.
+//! The client against a hub that says what a script tells it to: broken connections, wrong answers,
+//! refusals.
 #![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeMap;

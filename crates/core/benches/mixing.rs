@@ -1,5 +1,5 @@
-//! Mixing kernels: signed additions a second. The rows are those of the paper's largest table (91 columns) and of its
-//! synthetic data (11 columns).
+//! Mixing kernels: signed additions a second. The rows are those of the paper's largest table (91
+//! columns) and of its synthetic data (11 columns).
 
 use divan::Bencher;
 use divan::counter::ItemsCount;

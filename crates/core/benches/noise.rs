@@ -1,4 +1,5 @@
-//! Exact Gaussian noise, in samples a second, beside the rate at which ChaCha20 makes the 64-bit words it is made of.
+//! Exact Gaussian noise, in samples a second, beside the rate at which ChaCha20 makes the 64-bit
+//! words it is made of.
 #![allow(clippy::unwrap_used)]
 
 use divan::Bencher;

@@ -1,4 +1,5 @@
-//! One pass of each stage of a calibrated release over a batch of ten numeric columns: rows a second.
+//! One pass of each stage of a calibrated release over a batch of ten numeric columns: rows a
+//! second.
 #![allow(clippy::unwrap_used)]
 
 use divan::Bencher;

@@ -1,9 +1,10 @@
 //! Arithmetic that encloses: non-negative fixed-point intervals over big integers.
 //!
-//! An [`Interval`] holds a real number between `lo`·2^-bits and `hi`·2^-bits. Every operation rounds its
-//! lower end down and its upper end up, and every truncated series adds a proved bound of what was left out
-//! (docs/PRIVACY.md#accounting lists the bounds). So the enclosure is right at every precision; precision
-//! only decides how tight it is. No floating point is used: all machines get the same integers.
+//! An [`Interval`] holds a real number between `lo`·2^-bits and `hi`·2^-bits. Every operation
+//! rounds its lower end down and its upper end up, and every truncated series adds a proved bound
+//! of what was left out (docs/PRIVACY.md#accounting lists the bounds). So the enclosure is right at
+//! every precision; precision only decides how tight it is. No floating point is used: all machines
+//! get the same integers.
 
 use std::ops::{Add, Mul, Sub};
 
@@ -22,7 +23,8 @@ impl Ratio {
     pub(crate) fn from_f64(value: f64) -> Self {
         debug_assert!(value >= 0.0 && value.is_finite());
         let fraction = value.to_bits() & ((1 << 52) - 1);
-        // value = significand · 2^(exponent − 1075); subnormal numbers have no implicit leading bit.
+        // value = significand · 2^(exponent − 1075); subnormal numbers have no implicit leading
+        // bit.
         let (significand, exponent) = match value.to_bits() >> 52 {
             0 => (fraction, 1),
             exponent => (fraction | 1 << 52, exponent),
@@ -65,8 +67,8 @@ impl Interval {
         }
     }
 
-    /// The two ends, each rounded up to a float. When they agree, it is the smallest float that is at least
-    /// the number; the second one is never below it.
+    /// The two ends, each rounded up to a float. When they agree, it is the smallest float that is
+    /// at least the number; the second one is never below it.
     pub(crate) fn ends_rounded_up(&self) -> (f64, f64) {
         (f64_up(&self.lo, self.bits), f64_up(&self.hi, self.bits))
     }
@@ -146,8 +148,8 @@ impl Interval {
 
     /// e to this power.
     ///
-    /// Taylor series of e^r at r = x/2^h < 2^-8, then h squarings. The terms after the last one added, t ≤
-    /// 1 unit, sum to at most t·(r + r² + …) < t.
+    /// Taylor series of e^r at r = x/2^h < 2^-8, then h squarings. The terms after the last one
+    /// added, t ≤ 1 unit, sum to at most t·(r + r² + …) < t.
     pub(crate) fn exp(&self) -> Self {
         let halvings = self.hi.bits().saturating_sub(self.bits) + 8;
         let guard = 8;
@@ -174,8 +176,8 @@ impl Interval {
             - &Self::arctan_of_reciprocal(239, bits).times_integer(4)
     }
 
-    /// arctan(1/q) = 1/q − 1/(3q³) + 1/(5q⁵) − …, q ≥ 2: alternating with falling terms, so that the error is
-    /// smaller than the first term left out, and of its sign.
+    /// arctan(1/q) = 1/q − 1/(3q³) + 1/(5q⁵) − …, q ≥ 2: alternating with falling terms, so that
+    /// the error is smaller than the first term left out, and of its sign.
     fn arctan_of_reciprocal(q: u64, bits: u64) -> Self {
         let mut series = Alternating::new(bits);
         let mut power = Self::integer(1, bits).over_integer(q);
@@ -191,8 +193,8 @@ impl Interval {
         }
     }
 
-    /// Mills' ratio of the normal distribution, R(x) = Φ(−x)/φ(x) = ∫₀^∞ exp(−xt − t²/2) dt, for x = √x² ≥ 0,
-    /// to about `bits` digits.
+    /// Mills' ratio of the normal distribution, R(x) = Φ(−x)/φ(x) = ∫₀^∞ exp(−xt − t²/2) dt, for x
+    /// = √x² ≥ 0, to about `bits` digits.
     pub(crate) fn mills(x_squared: &Ratio, bits: u64) -> Self {
         // The smallest term of the asymptotic series is about e^(−x²/2), and log₂(e)/2 > 7/10.
         if x_squared.at_least((bits + 8) * 10 / 7) {
@@ -204,8 +206,9 @@ impl Interval {
 
     /// R(x) between consecutive partial sums of 1/x − 1/x³ + 3/x⁵ − 15/x⁷ + …, x > 0.
     ///
-    /// Proof: the partial sums of e^−u, u = t²/2 ≥ 0, lie alternately above and below it; integrate them
-    /// against e^(−xt). This holds for any number of terms, also where the terms have begun to grow.
+    /// Proof: the partial sums of e^−u, u = t²/2 ≥ 0, lie alternately above and below it; integrate
+    /// them against e^(−xt). This holds for any number of terms, also where the terms have begun to
+    /// grow.
     fn mills_asymptotic(x_squared: &Ratio, bits: u64) -> Self {
         let reciprocal =
             Ratio { numerator: x_squared.denominator.clone(), denominator: x_squared.numerator.clone() };
@@ -223,8 +226,9 @@ impl Interval {
 
     /// R(x) = √(2π)·e^(x²/2)/2 − S(x), S(x) = x + x³/3 + x⁵/(3·5) + x⁷/(3·5·7) + …
     ///
-    /// Proof: S' = 1 + xS, so (φS)' = φ and Φ(x) = ½ + φ(x)S(x). Once 2k + 3 ≥ 2x², every term is at most
-    /// half of the one before it, so those after the last one added, t ≤ 1 unit, sum to at most t.
+    /// Proof: S' = 1 + xS, so (φS)' = φ and Φ(x) = ½ + φ(x)S(x). Once 2k + 3 ≥ 2x², every term is
+    /// at most half of the one before it, so those after the last one added, t ≤ 1 unit, sum to at
+    /// most t.
     fn mills_convergent(x_squared: &Ratio, bits: u64) -> Self {
         // Both parts are below 1.26·e^(x²/2), and log₂(e)/2 < 3/4.
         let size = x_squared.ceil_up_to(u64::MAX);
@@ -249,7 +253,8 @@ impl Interval {
     }
 }
 
-/// The sum of a series with signs + − + − …, whose error is at most the first term left out, and of its sign.
+/// The sum of a series with signs + − + − …, whose error is at most the first term left out, and of
+/// its sign.
 struct Alternating {
     plus: Interval,
     minus: Interval,
@@ -314,7 +319,8 @@ pub(crate) fn f64_up(n: &BigUint, bits: u64) -> f64 {
     // Keep 53 digits, or as many as a subnormal number has: multiples of 2^-1074.
     let drop = n.bits().saturating_sub(53).max(bits.saturating_sub(1074));
     let kept = u64::try_from(shr_up(n, drop)).expect("at most 2^53") as f64;
-    // The first product is exact because it is a normal number, the second because the result is a float.
+    // The first product is exact because it is a normal number, the second because the result is a
+    // float.
     let exponent = drop as i32 - bits as i32;
     let first = exponent.max(-1000);
     kept * power_of_two(first) * power_of_two(exponent - first)
@@ -357,7 +363,8 @@ mod tests {
     use super::*;
 
     impl Interval {
-        /// Whether two enclosures of one number, the second at least as fine, have a point in common.
+        /// Whether two enclosures of one number, the second at least as fine, have a point in
+        /// common.
         pub(crate) fn overlaps(&self, fine: &Self) -> bool {
             let coarse = self.refined(fine.bits - self.bits);
             coarse.lo <= fine.hi && fine.lo <= coarse.hi
@@ -373,8 +380,8 @@ mod tests {
         Ratio { numerator: numerator.into(), denominator: denominator.into() }
     }
 
-    /// Checks that the interval holds the number of which these are the first digits (so that it lies between
-    /// them and one more in the last place), to a relative width of 2^-precision.
+    /// Checks that the interval holds the number of which these are the first digits (so that it
+    /// lies between them and one more in the last place), to a relative width of 2^-precision.
     fn assert_encloses(interval: &Interval, digits: &str, precision: u64) {
         let (whole, fraction) = digits.split_once('.').unwrap();
         let below: BigUint = format!("{whole}{fraction}").parse().unwrap();

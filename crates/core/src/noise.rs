@@ -41,12 +41,12 @@ pub fn rounded_gaussian<R: Rng + ?Sized>(sigma: Sigma, rng: &mut R) -> i64 {
     rounded_gaussian_in_digits::<64, R>(sigma, rng)
 }
 
-/// [`rounded_gaussian`] with uniform deviates expanded in digits of `DIGIT_BITS` bits: 1, 2, 4, 8, 16, 32
-/// or 64.
+/// [`rounded_gaussian`] with uniform deviates expanded in digits of `DIGIT_BITS` bits: 1, 2, 4, 8,
+/// 16, 32 or 64.
 ///
-/// The distribution does not depend on the width, only the number of bits consumed and the speed do.
-/// With 64-bit digits two deviates tie once in 2^64 comparisons; narrow digits make ties and undecided
-/// roundings everyday events, which is how the tests reach them.
+/// The distribution does not depend on the width, only the number of bits consumed and the speed
+/// do. With 64-bit digits two deviates tie once in 2^64 comparisons; narrow digits make ties and
+/// undecided roundings everyday events, which is how the tests reach them.
 ///
 /// # Privacy
 ///
@@ -57,14 +57,15 @@ pub fn rounded_gaussian_in_digits<const DIGIT_BITS: u32, R: Rng + ?Sized>(sigma:
     noise.clamp(-i128::from(i64::MAX), i128::from(i64::MAX)) as i64
 }
 
-/// Adds independent noise round(σ·g) to each of `sums` and clamps the results to ±`limit`, a public constant.
+/// Adds independent noise round(σ·g) to each of `sums` and clamps the results to ±`limit`, a public
+/// constant.
 ///
 /// # Privacy
 ///
-/// Each result is clamp(round(q + σg)) for the sum q and a fresh, exactly normal g: a function of
-/// q + σg alone. If replacing one subject changes the sums by (δᵢ), the call as a whole is √Σ(δᵢ/σ)²
-/// Gaussian-differentially private, given ideal bits from `rng`. No condition on the size of the sums:
-/// nothing wraps. Proof: Theorem 3, docs/PRIVACY.md#what-a-release-costs.
+/// Each result is clamp(round(q + σg)) for the sum q and a fresh, exactly normal g: a function of q
+/// + σg alone. If replacing one subject changes the sums by (δᵢ), the call as a whole is √Σ(δᵢ/σ)²
+/// Gaussian-differentially private, given ideal bits from `rng`. No condition on the size of the
+/// sums: nothing wraps. Proof: Theorem 3, docs/PRIVACY.md#what-a-release-costs.
 pub fn add_noise<R: Rng + ?Sized>(sums: &mut [i64], sigma: Sigma, limit: i64, rng: &mut R) {
     let limit = i128::from(limit);
     let mut bits = RandomBits::new(rng);

@@ -18,8 +18,8 @@ pub const FUTILE: f64 = 0.1;
 
 /// Variance of a column that spreads evenly over its public range, in encoded units.
 const EVEN_VARIANCE: f64 = 1.0 / 3.0;
-/// Variance of R² over that of the products of label and prediction: 4 of the products themselves, the rest of learning from
-/// four fifths of the rows.
+/// Variance of R² over that of the products of label and prediction: 4 of the products themselves,
+/// the rest of learning from four fifths of the rows.
 const JUDGEMENT: f64 = 5.6;
 /// Studies with more subjects than this are not planned.
 const MOST_ROWS: f64 = 1e12;
@@ -31,7 +31,8 @@ pub struct PartyOutlook {
     pub columns: usize,
     /// Noise variance in a mixed row over a column's own variance.
     pub noise_ratio: f64,
-    /// Standard deviation of the noise in a local covariance over a column's variance; nothing if none is published.
+    /// Standard deviation of the noise in a local covariance over a column's variance; nothing if
+    /// none is published.
     pub local_noise: Option<f64>,
 }
 
@@ -43,10 +44,12 @@ pub struct Prospect {
     parties: Vec<PartyOutlook>,
 }
 
-/// What to expect of a regression of one column on all others, averaged over the choice of the label.
+/// What to expect of a regression of one column on all others, averaged over the choice of the
+/// label.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Outlook {
-    /// Typical standard error of a coefficient, in standard deviations of the label for one of the feature.
+    /// Typical standard error of a coefficient, in standard deviations of the label for one of the
+    /// feature.
     pub coefficient_error: f64,
     /// The same for the party whose columns fare worst.
     pub worst_coefficient_error: f64,
@@ -79,7 +82,8 @@ impl Prospect {
         Self { rows, k: plan.k() as f64, parties: parties.iter().map(party).collect() }
     }
 
-    /// The prospect of a release of mixed rows alone: k rows, and by party the number of columns and the noise in them.
+    /// The prospect of a release of mixed rows alone: k rows, and by party the number of columns
+    /// and the noise in them.
     pub fn mixed(rows: u64, k: u64, parties: &[(usize, f64)]) -> Self {
         let party = |&(columns, noise): &(usize, f64)| PartyOutlook {
             columns,
@@ -141,7 +145,8 @@ impl Prospect {
         let features: f64 = counts.iter().sum();
         let each = signal / features;
         let variance = |party: usize| {
-            // Every other feature's share of the label passes through a correlation that is noisy, too.
+            // Every other feature's share of the label passes through a correlation that is noisy,
+            // too.
             let crossed = (0..parties).map(|other| {
                 let v = self.variance(party, other);
                 let kept = shrinkage(1.0 / features, v);
@@ -152,7 +157,8 @@ impl Prospect {
         };
         let variances: Vec<f64> = (0..parties).map(variance).collect();
 
-        // How large effects are is itself learned from the features; where they say little, the prior decides.
+        // How large effects are is itself learned from the features; where they say little, the
+        // prior decides.
         let over = |value: &dyn Fn(usize) -> f64| -> f64 {
             (0..parties).map(|party| counts[party] * value(party)).sum()
         };
@@ -214,7 +220,8 @@ fn lower_gamma(a: f64, x: f64) -> f64 {
     (sum.ln() + a * x.ln() - x - libm::lgamma(a)).exp().min(1.0)
 }
 
-/// The smallest number of subjects at which a calibrated release of these columns becomes useful, if there is one.
+/// The smallest number of subjects at which a calibrated release of these columns becomes useful,
+/// if there is one.
 pub fn smallest_useful_rows(mu: Mu, parties: &[Layout]) -> Option<u64> {
     let useful = |rows: f64| -> Result<bool, CalibratedError> {
         let plan = Plan::new(rows as u64, mu, parties, None)?;

@@ -1,9 +1,9 @@
 //! Stages: the noised statistics that make up a release.
 //!
-//! A stage is a pure function from rows, and from published results of earlier stages, to integer sums, with one
-//! noise scale a sum, such that replacing a subject changes the sums by at most the stage's share of the budget:
-//! Σ(δᵢ/σᵢ)² ≤ μ_q². A [`Stage`] holds everything that is public about it: how rows are encoded, what is summed,
-//! and the noise.
+//! A stage is a pure function from rows, and from published results of earlier stages, to integer
+//! sums, with one noise scale a sum, such that replacing a subject changes the sums by at most the
+//! stage's share of the budget: Σ(δᵢ/σᵢ)² ≤ μ_q². A [`Stage`] holds everything that is public about
+//! it: how rows are encoded, what is summed, and the noise.
 
 use crate::accounting::Share;
 use crate::encoding::{Dot, EncodedRows, Q, RowEncoder, Sum, Values};
@@ -20,7 +20,8 @@ pub enum Statistic {
         /// The columns whose squares are summed.
         squares: Vec<usize>,
     },
-    /// Every encoded column, then its square, then the products of pairs i < j in the order (0,1), (0,2), …
+    /// Every encoded column, then its square, then the products of pairs i < j in the order (0,1),
+    /// (0,2), …
     Moments,
     /// Rows mixed into k rows.
     Mixed {
@@ -83,12 +84,14 @@ impl Stage {
         }
     }
 
-    /// Standard deviation of the noise in the first sum, in published units, that of rounding included.
+    /// Standard deviation of the noise in the first sum, in published units, that of rounding
+    /// included.
     pub fn noise_level(&self) -> f64 {
         ((self.noise[0].1.get() as f64).powi(2) + 1.0 / 12.0).sqrt() / self.scale()
     }
 
-    /// Row and column of a sum, for people and for engines; `names` are those of the encoded columns.
+    /// Row and column of a sum, for people and for engines; `names` are those of the encoded
+    /// columns.
     pub fn label<'a>(&self, coordinate: usize, names: &'a [String]) -> (String, &'a str) {
         let width = self.encoder.width();
         match &self.statistic {
@@ -113,8 +116,8 @@ impl Stage {
         self.encoder.encode(values, count, rows);
     }
 
-    /// Adds encoded rows to the sums. `first` is the position of the first one in the table; `subjects` may be empty
-    /// unless rows are mixed.
+    /// Adds encoded rows to the sums. `first` is the position of the first one in the table;
+    /// `subjects` may be empty unless rows are mixed.
     ///
     /// # Privacy
     /// Exact integer sums over rows, whose change by one subject Lemma S, Lemma L and Theorem M

@@ -140,8 +140,8 @@ fn classical_mu_is_the_largest_on_the_grid_and_below_the_analytic_one() {
     }
 }
 
-/// μ is at most the known answer and less than one step of 2^-32 below it, but for the one float by which ε
-/// and δ are moved. (Next to 1 that float is no longer small beside 1 − δ.)
+/// μ is at most the known answer and less than one step of 2^-32 below it, but for the one float by
+/// which ε and δ are moved. (Next to 1 that float is no longer small beside 1 − δ.)
 fn assert_within_a_step_below(found: Mu, vector: &Value) {
     let truth = Exact::decimal(text(vector, "mu"));
     let steps = |thousandths: u64| Exact(BigUint::from(thousandths), BigUint::from(1000u64 << 32));
@@ -167,7 +167,8 @@ fn joint_epsilon_is_at_least_the_true_value_and_close_to_it() {
     }
 }
 
-/// The definition itself: the largest P(S) − e^ε Q(S) over events S, for P = N(μ, 1) and Q = N(0, 1).
+/// The definition itself: the largest P(S) − e^ε Q(S) over events S, for P = N(μ, 1) and Q = N(0,
+/// 1).
 #[test]
 fn delta_is_the_hockey_stick_divergence_of_two_shifted_normals() {
     let density = |x: f64| (-x * x / 2.0).exp() / (2.0 * std::f64::consts::PI).sqrt();

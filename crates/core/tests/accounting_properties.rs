@@ -1,5 +1,5 @@
-//! What must hold for every budget: monotone curves, composition, and noise scales that are exactly large
-//! enough.
+//! What must hold for every budget: monotone curves, composition, and noise scales that are exactly
+//! large enough.
 
 #![allow(clippy::unwrap_used)] // a failed step is a failed test
 

@@ -145,7 +145,8 @@ fn each_fit_says_what_it_estimates() {
     // Noise in the label alone attenuates nothing.
     assert_eq!(fit(ols, [0.0, 0.5]).estimand, Estimand::Study);
     assert_eq!(fit(ols, [0.0, 0.5]).coefficients, fit(debiased, [0.0, 0.5]).coefficients);
-    // More noise than the column holds turns its sign, and the result says that it is not to be trusted.
+    // More noise than the column holds turns its sign, and the result says that it is not to be
+    // trusted.
     let indefinite = fit(debiased, [5.0, 0.5]);
     assert!(indefinite.noise_share[0] > 1.0);
     assert_eq!(indefinite.spectrum.stability(), Stability::Indefinite);
@@ -164,7 +165,8 @@ fn a_scaling_per_feature_is_required() {
     assert_eq!((original.intercept(), original.coefficients().standard_errors()[0]), (0.0, 0.0));
 }
 
-/// Four columns of 12 values, their noise and the rows of the study. The diagonal keeps the task well posed.
+/// Four columns of 12 values, their noise and the rows of the study. The diagonal keeps the task
+/// well posed.
 fn dataset() -> impl Strategy<Value = (Vec<Vec<f64>>, Vec<f64>, u64)> {
     let column = proptest::collection::vec(-1.0..1.0, 12);
     let columns = proptest::collection::vec(column, 4).prop_map(|mut columns| {
@@ -180,7 +182,8 @@ fn views(columns: &[Vec<f64>]) -> Vec<&[f64]> {
     columns.iter().map(Vec::as_slice).collect()
 }
 
-/// Weights, covariance, eigenvalues and the scalars of a fit, with the features taken in the given order.
+/// Weights, covariance, eigenvalues and the scalars of a fit, with the features taken in the given
+/// order.
 fn numbers_of(fit: &Fit, order: &[usize]) -> Vec<f64> {
     let coefficients = &fit.coefficients;
     let mut all: Vec<f64> = order.iter().map(|&i| coefficients.weights()[i]).collect();
@@ -228,7 +231,8 @@ proptest! {
         (columns, noise, n) in dataset(),
         factors in proptest::collection::vec(0.1..10.0, 4),
     ) {
-        // Half-widths that are `factor` times larger shrink the encoded column, and its noise, as much.
+        // Half-widths that are `factor` times larger shrink the encoded column, and its noise, as
+        // much.
         let wider: Vec<Vec<f64>> = columns
             .iter()
             .zip(&factors)

@@ -1,7 +1,8 @@
-//! What the learners promise about many releases: their bias, their intervals, and when they explode.
+//! What the learners promise about many releases: their bias, their intervals, and when they
+//! explode.
 //!
-//! Every release here is drawn from a seeded generator, in floating point: this is no mechanism, only a
-//! picture of one.
+//! Every release here is drawn from a seeded generator, in floating point: this is no mechanism,
+//! only a picture of one.
 
 #![allow(clippy::unwrap_used)] // a failed step is a failed test
 
@@ -66,7 +67,8 @@ fn sign(rng: &mut ChaCha8Rng) -> f64 {
     if rng.next_u32() & 1 == 0 { -1.0 } else { 1.0 }
 }
 
-/// Draws n people, mixes them into k rows and adds noise of standard deviation `noise` to every value.
+/// Draws n people, mixes them into k rows and adds noise of standard deviation `noise` to every
+/// value.
 fn draw(rng: &mut ChaCha8Rng, mixing: Mixing, n: usize, k: usize, noise: f64) -> Draw {
     let mut table = vec![vec![0.0; n]; 4];
     let mut mixed = vec![vec![0.0; k]; 4];
@@ -98,7 +100,8 @@ fn draw(rng: &mut ChaCha8Rng, mixing: Mixing, n: usize, k: usize, noise: f64) ->
     Draw { table, released: mixed, noise: vec![noise; 4], n }
 }
 
-/// The noise at which `SHARE` of a feature's released second moment is noise: kς²/n = share/(1 − share)·v.
+/// The noise at which `SHARE` of a feature's released second moment is noise: kς²/n = share/(1 −
+/// share)·v.
 fn noise_for(n: usize, k: usize) -> f64 {
     (SHARE / (1.0 - SHARE) * VARIANCE * n as f64 / k as f64).sqrt()
 }
@@ -115,7 +118,8 @@ fn corrected(released: &Released<'_>) -> Result<Fit, LearnError> {
     debiased(released, LABEL, &FEATURES, Ridge::NONE)
 }
 
-/// The correction with the wrong sign: where every column has the same noise, that is a ridge of kς²/n.
+/// The correction with the wrong sign: where every column has the same noise, that is a ridge of
+/// kς²/n.
 fn wrong_sign(released: &Released<'_>) -> Result<Fit, LearnError> {
     let added = released.k() as f64 / released.n() as f64 * released.noise()[0].powi(2);
     ols(released, LABEL, &FEATURES, Ridge::new(added).unwrap())
@@ -152,7 +156,8 @@ fn plain_weights_are_attenuated_and_corrected_weights_are_not() {
             as_released.push(draw.fit(plain));
             without_noise.push(draw.fit(corrected));
             control.push(draw.fit(wrong_sign));
-            // The bernoulli mixing is averaged over, not the people: its intervals are about these people.
+            // The bernoulli mixing is averaged over, not the people: its intervals are about these
+            // people.
             targets.push(match mixing {
                 Mixing::Bernoulli => draw.own_coefficients(),
                 Mixing::Identity | Mixing::Sparse => TRUTH.to_vec(),

@@ -1,4 +1,5 @@
-//! The mixing matrix against vectors from Python's hashlib and another ChaCha (vectors/mixing/make.py).
+//! The mixing matrix against vectors from Python's hashlib and another ChaCha
+//! (vectors/mixing/make.py).
 #![allow(clippy::unwrap_used)]
 
 use potluck_core::mixing::{InvalidKey, Mixing, MixingKey};

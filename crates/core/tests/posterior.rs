@@ -1,4 +1,5 @@
-//! The noise-aware learner, and what it learns from, against the numerical reference (vectors/calibrated/reference.py).
+//! The noise-aware learner, and what it learns from, against the numerical reference
+//! (vectors/calibrated/reference.py).
 #![allow(clippy::unwrap_used)]
 
 use faer::Mat;

@@ -76,7 +76,8 @@ impl App {
         }
     }
 
-    /// Computes something that takes long: no more at once than there are cores, even if whoever asked has gone away.
+    /// Computes something that takes long: no more at once than there are cores, even if whoever
+    /// asked has gone away.
     pub(crate) async fn compute<T: Send + 'static>(
         self: &Arc<Self>,
         work: impl FnOnce(&Shared) -> T + Send + 'static,

@@ -68,7 +68,8 @@ impl<S> Accept<TcpStream, S> for Connections {
 
     fn accept(&self, stream: TcpStream, service: S) -> Self::Future {
         let admit = || {
-            // Without delay: an answer's last piece does not wait for the client to acknowledge the one before.
+            // Without delay: an answer's last piece does not wait for the client to acknowledge the
+            // one before.
             stream.set_nodelay(true)?;
             let place = self.admit(stream.peer_addr()?.ip().to_canonical());
             place.ok_or_else(|| io::Error::other("too many connections"))

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-/// An error of the hub itself; what is wrong with a request is a [`Refusal`](crate::store::Refusal).
+/// An error of the hub itself; what is wrong with a request is a
+/// [`Refusal`](crate::store::Refusal).
 #[derive(Debug, Error)]
 pub enum Error {
     /// The settings do not go together.

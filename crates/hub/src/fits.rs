@@ -151,7 +151,8 @@ impl Fits {
     }
 }
 
-/// About how much memory a fit takes: a covariance of its coefficients, and a line or more for each in what is shown.
+/// About how much memory a fit takes: a covariance of its coefficients, and a line or more for each
+/// in what is shown.
 fn fit_bytes(_: &Key, fitted: &Arc<Fitted>) -> u32 {
     let terms = fitted.model.coefficients.len() + 1;
     u32::try_from(20_000 + 4_000 * terms + 16 * terms * terms).unwrap_or(u32::MAX)

@@ -39,7 +39,8 @@ const GRACE: Duration = Duration::from_secs(20);
 /// The largest body, but for uploads, whose limit follows from the study.
 const BODY: usize = 1 << 20;
 
-/// Runs a hub until it is told to stop (SIGTERM, SIGINT). `ready` is called with its address once it listens.
+/// Runs a hub until it is told to stop (SIGTERM, SIGINT). `ready` is called with its address once
+/// it listens.
 pub fn serve(config: Config, ready: impl FnOnce(&str) + Send) -> Result<(), Error> {
     let runtime = runtime::Builder::new_multi_thread()
         .enable_all()
@@ -73,7 +74,8 @@ async fn run(config: Config, ready: impl FnOnce(&str) + Send) -> Result<(), Erro
         builder.http1().timer(TokioTimer::new()).header_read_timeout(silence);
     };
     let connections = Connections::new(config.connections);
-    // HTTP/1 alone: telling the versions apart would let silent clients stay, and proxies speak the others.
+    // HTTP/1 alone: telling the versions apart would let silent clients stay, and proxies speak the
+    // others.
     let server = axum_server::from_tcp(listener).map_err(cannot_listen)?.handle(handle);
     let result = if let Some(tls) = tls {
         let acceptor = RustlsAcceptor::new(tls).handshake_timeout(silence).acceptor(connections);
@@ -102,7 +104,8 @@ async fn load_tls(tls: &Tls) -> Result<RustlsConfig, Error> {
     })
 }
 
-/// Makes sure that no other hub uses the data folder: what hubs remember would contradict each other.
+/// Makes sure that no other hub uses the data folder: what hubs remember would contradict each
+/// other.
 fn lock(data: &Path) -> Result<File, Error> {
     make_private(data)?;
     let path = data.join("hub.lock");
@@ -154,8 +157,8 @@ fn router(app: &Shared) -> Router {
         .layer(from_fn_with_state(Arc::clone(app), record))
 }
 
-/// The answer to a request that panicked. The log gets the place in the source code and never what the panic said, which
-/// may quote what was sent.
+/// The answer to a request that panicked. The log gets the place in the source code and never what
+/// the panic said, which may quote what was sent.
 fn panicked(_said: Box<dyn Any + Send>) -> Response {
     tracing::error!(place = last_place(), "a request panicked");
     Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "the hub failed; its log says where").into_response()

@@ -9,7 +9,8 @@ use crate::Error;
 pub struct Token(String);
 
 impl Token {
-    /// A fresh token of 256 random bits. The prefix tells people, and those who search for leaked secrets, what it is.
+    /// A fresh token of 256 random bits. The prefix tells people, and those who search for leaked
+    /// secrets, what it is.
     pub(crate) fn new(prefix: &str) -> Result<Self, Error> {
         Ok(Self(format!("{prefix}_{}", hex::encode(random_bytes()?))))
     }

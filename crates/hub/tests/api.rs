@@ -273,7 +273,8 @@ fn only_those_who_may_can_act() {
     hub.get(&format!("/api/v1/studies/{}/invitation", north.study.id())).refusal(401);
     assert_eq!(hub.files(), (0, 0));
 
-    // A new invitation voids the old one; only the study's coordinator can issue it, and only before acceptance.
+    // A new invitation voids the old one; only the study's coordinator can issue it, and only
+    // before acceptance.
     let invite = north.path("invitation");
     let other = Store::open(&hub.data()).unwrap().add_coordinator("eve", false).unwrap();
     hub.post(&invite, other.reveal(), &()).refusal(409);

@@ -7,7 +7,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::noise::NoiseKind;
 
-/// Reproduce every experiment of the paper, with our numbers beside the published ones, and measure our own method.
+/// Reproduce every experiment of the paper, with our numbers beside the published ones, and measure
+/// our own method.
 #[derive(Parser)]
 #[command(
     name = "potluck-lab",
@@ -39,7 +40,8 @@ pub(crate) struct Common {
     /// A small version that takes seconds
     #[arg(long, global = true)]
     pub(crate) quick: bool,
-    /// Number of repetitions [default: the paper's; 500 for coverage, 100 for robustness and bias, 5 for speed, 3 for growth]
+    /// Number of repetitions [default: the paper's; 500 for coverage, 100 for robustness and bias,
+    /// 5 for speed, 3 for growth]
     #[arg(long, global = true, value_name = "N")]
     pub(crate) seeds: Option<usize>,
     /// Changes every random choice
@@ -85,7 +87,8 @@ pub(crate) enum Experiment {
     Mixing,
     /// How often 95% intervals of the calibrated method hold the truth, on four kinds of data
     Coverage(Coverage),
-    /// Where intervals hold and where they do not: populations drawn at random, unkind ones among them
+    /// Where intervals hold and where they do not: populations drawn at random, unkind ones among
+    /// them
     Map(Map),
     /// The calibrated method on every table of a folder, with random parties and labels
     Robustness(Robustness),
@@ -125,7 +128,8 @@ pub(crate) struct Convergence {
 /// Which methods to run.
 #[derive(Args)]
 pub(crate) struct Selection {
-    /// Only methods whose name starts so, separated by commas; without RMGM no mixing by Bernoulli is computed
+    /// Only methods whose name starts so, separated by commas; without RMGM no mixing by Bernoulli
+    /// is computed
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     pub(crate) methods: Option<Vec<String>>,
     /// The JSON of an earlier run: methods that are not run are taken from it
@@ -289,7 +293,8 @@ pub(crate) struct Load {
     /// Readers at the same time [default: 200; 20 with --quick]
     #[arg(long, value_name = "N")]
     pub(crate) readers: Option<usize>,
-    /// Parties at the same time that create studies, accept and upload [default: 20; 4 with --quick]
+    /// Parties at the same time that create studies, accept and upload [default: 20; 4 with
+    /// --quick]
     #[arg(long, value_name = "N")]
     pub(crate) uploaders: Option<usize>,
 }

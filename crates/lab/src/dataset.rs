@@ -58,7 +58,8 @@ struct Description {
     /// Columns to leave out when `features` is absent.
     #[serde(default)]
     leave_out: Vec<String>,
-    /// Number of parties: encoded columns are dealt evenly in order, the label last; or the parties' sizes.
+    /// Number of parties: encoded columns are dealt evenly in order, the label last; or the
+    /// parties' sizes.
     parties: Parties,
     published: Option<Published>,
 }
@@ -81,7 +82,8 @@ pub(crate) enum Kind {
     Number,
     /// One of two levels, as 0 and 1.
     TwoLevels,
-    /// Whether a text column of more than two levels has this one; the levels of a column come one after another.
+    /// Whether a text column of more than two levels has this one; the levels of a column come one
+    /// after another.
     Level { column: usize, levels: usize },
 }
 
@@ -92,7 +94,8 @@ pub(crate) struct Encoded {
     pub(crate) values: Vec<f64>,
 }
 
-/// A real table in memory, every column scaled to [0, 1] by its smallest and largest value, the label last.
+/// A real table in memory, every column scaled to [0, 1] by its smallest and largest value, the
+/// label last.
 pub(crate) struct Dataset {
     pub(crate) name: String,
     pub(crate) published: Option<Published>,
@@ -202,7 +205,8 @@ impl Dataset {
         }
     }
 
-    /// The same table where public bounds are `factor` times as wide as the values: numbers gather around ½.
+    /// The same table where public bounds are `factor` times as wide as the values: numbers gather
+    /// around ½.
     pub(crate) fn loosened(mut self, factor: f64) -> Self {
         for row in self.values.chunks_exact_mut(self.kinds.len()) {
             for (value, kind) in row.iter_mut().zip(&self.kinds) {
@@ -382,7 +386,8 @@ mod tests {
     use potluck_core::mixing::MixingKey;
     use potluck_release::study::Party;
 
-    /// Levels that are all with one party are one column; levels that are not are columns of their own.
+    /// Levels that are all with one party are one column; levels that are not are columns of their
+    /// own.
     #[test]
     fn levels_of_a_column_stay_together_where_they_can() {
         let texts: Vec<String> = ["a", "b", "c", "a"].map(str::to_owned).to_vec();

@@ -1,6 +1,6 @@
-//! Populations drawn at random from a wide family, unkind ones among them: correlations between parties of any strength
-//! and sign, suppressors, confounders beside the label, many levels, skewed, zero-inflated, heavy-tailed, bimodal and
-//! U-shaped columns, loose bounds.
+//! Populations drawn at random from a wide family, unkind ones among them: correlations between
+//! parties of any strength and sign, suppressors, confounders beside the label, many levels,
+//! skewed, zero-inflated, heavy-tailed, bimodal and U-shaped columns, loose bounds.
 //!
 //! The truth is least squares on the same rows, raw values and all.
 
@@ -137,7 +137,8 @@ pub(crate) struct Truth {
     /// Least squares on the same rows, in original units, with its standard error.
     pub(crate) slope: f64,
     pub(crate) error: f64,
-    /// From original units to standard deviations of the label per standard deviation of the feature.
+    /// From original units to standard deviations of the label per standard deviation of the
+    /// feature.
     pub(crate) unit: f64,
 }
 

@@ -74,7 +74,8 @@ impl HubServer {
         crate::jobs::peak_bytes_of(&format!("/proc/{}/status", self.process.id()))
     }
 
-    /// Creates a study of clinics with made-up patients, and takes it to its public dataset. Returns its id.
+    /// Creates a study of clinics with made-up patients, and takes it to its public dataset.
+    /// Returns its id.
     pub(crate) fn publish_clinics(&self, folder: &Path) -> Result<String> {
         let mut text = format!(
             "format = 1\n[study]\nname = \"clinics\"\nrows = {ROWS}\nid = \"integer\"\n[privacy]\nepsilon = 1.0\ndelta = 1e-6\n"
@@ -199,7 +200,8 @@ pub(crate) fn made_up_release(study: &Study, party: &str, key: &SigningKey, file
     Ok(std::fs::read(file)?)
 }
 
-/// The table of one clinic: each column is part of its own and part of what all columns have in common.
+/// The table of one clinic: each column is part of its own and part of what all columns have in
+/// common.
 fn made_up(party: usize) -> String {
     let mut text = "id".to_owned();
     for column in 0..COLUMNS {

@@ -86,7 +86,8 @@ impl Inferred {
         self.columns.len()
     }
 
-    /// At most `most` random rows, with a random label and the columns dealt to 2 to 6 parties at random.
+    /// At most `most` random rows, with a random label and the columns dealt to 2 to 6 parties at
+    /// random.
     pub(crate) fn dealt(&self, most: usize, seed: Seed) -> Dataset {
         let mut rng = Xoshiro256PlusPlus::from_seed(seed.of("deal").bytes());
         let mut rows: Vec<usize> = (0..self.rows).collect();

@@ -1,4 +1,5 @@
-//! Whole jobs of a party on a survey, each in a process of its own, so that its peak memory is its own.
+//! Whole jobs of a party on a survey, each in a process of its own, so that its peak memory is its
+//! own.
 
 use std::fs::{self, File};
 use std::num::NonZero;

@@ -55,7 +55,8 @@ impl Machine {
     }
 }
 
-/// Signed additions a second that the vector units could do if nothing else were to be done, on so many threads.
+/// Signed additions a second that the vector units could do if nothing else were to be done, on so
+/// many threads.
 #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
 pub(crate) struct Peaks {
     /// By multiplying 16-bit values by their signs and adding pairs, 32 an instruction.
@@ -70,7 +71,8 @@ impl Peaks {
         #[cfg(target_arch = "x86_64")]
         {
             let simd = pulp::x86::V4::try_new()?;
-            // Additions of a step: one multiplication is of 32 values, two lookups are of 5 rows in 32 mixed rows.
+            // Additions of a step: one multiplication is of 32 values, two lookups are of 5 rows in
+            // 32 mixed rows.
             let multiply_add = peak(threads, 32.0, || simd.vectorize(Steps { simd, lookup: false }));
             let lookup = peak(threads, 5.0 * 32.0 / 2.0, || simd.vectorize(Steps { simd, lookup: true }));
             Some(Self { multiply_add, lookup })

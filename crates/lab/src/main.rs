@@ -1,6 +1,7 @@
-//! The lab: reproduces the experiments of Wu et al. (UAI 2022) through the real encoding, mixing, noise and
-//! learners, and measures our own method on the same footing: its accuracy, the coverage of its intervals, its bias,
-//! how it fares on any table, and how fast whole jobs are beside other people's software. Never a dependency of anything shipped.
+//! The lab: reproduces the experiments of Wu et al. (UAI 2022) through the real encoding, mixing,
+//! noise and learners, and measures our own method on the same footing: its accuracy, the coverage
+//! of its intervals, its bias, how it fares on any table, and how fast whole jobs are beside other
+//! people's software. Never a dependency of anything shipped.
 
 mod args;
 mod dataset;

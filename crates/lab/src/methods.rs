@@ -298,7 +298,8 @@ pub(crate) fn registry() -> Vec<Box<dyn Method>> {
     methods
 }
 
-/// Keeps the entries whose name starts with one of `wanted`, whatever the case; all if none is wanted.
+/// Keeps the entries whose name starts with one of `wanted`, whatever the case; all if none is
+/// wanted.
 pub(crate) fn select<T>(
     entries: Vec<T>,
     wanted: Option<&[String]>,

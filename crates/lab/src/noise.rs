@@ -1,4 +1,5 @@
-//! Noise for experiments: the exact sampler, or a fast floating-point stand-in behind the same trait.
+//! Noise for experiments: the exact sampler, or a fast floating-point stand-in behind the same
+//! trait.
 
 use potluck_core::noise::Sigma;
 use potluck_simulation::{Exact, Noise, Off};

@@ -1,5 +1,5 @@
-//! Peers: other people's software that does the same job, in Python. The scripts are in crates/lab/peers; what they need is
-//! installed into a virtual environment of the lab's own.
+//! Peers: other people's software that does the same job, in Python. The scripts are in
+//! crates/lab/peers; what they need is installed into a virtual environment of the lab's own.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -43,7 +43,8 @@ impl Environment {
         Ok(Self { python })
     }
 
-    /// Builds the Python package from here, as the lab itself is built, and installs it beside the peers.
+    /// Builds the Python package from here, as the lab itself is built, and installs it beside the
+    /// peers.
     pub(crate) fn install_potluck(&self) -> Result<()> {
         let wheels = Path::new(FOLDER).join("wheels");
         if wheels.exists() {

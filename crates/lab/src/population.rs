@@ -1,7 +1,8 @@
 //! Made-up populations whose best linear prediction is known exactly.
 //!
-//! Features are clipped to their public bounds before the label is made of them, and the label's mean is linear in
-//! them, so the slopes that make the label are those of the best linear prediction.
+//! Features are clipped to their public bounds before the label is made of them, and the label's
+//! mean is linear in them, so the slopes that make the label are those of the best linear
+//! prediction.
 
 use faer::{Col, Mat};
 use potluck_core::encoding::{Bounds, LevelCount};
@@ -252,8 +253,9 @@ fn column(shape: Shape, bound: f64, n: usize) -> Column {
 }
 
 impl PopulationMoments {
-    /// The share of the label's variance that predictions with these slopes explain in the population. This is what
-    /// intervals of R² are about: the fitted model on new subjects, not the best one.
+    /// The share of the label's variance that predictions with these slopes explain in the
+    /// population. This is what intervals of R² are about: the fitted model on new subjects, not
+    /// the best one.
     pub(crate) fn explained_by(&self, slopes: &[f64]) -> f64 {
         let w = Col::from_fn(slopes.len(), |j| slopes[j]);
         let explained = (&self.slopes * 2.0 - &w).transpose() * &self.covariance * &w;

@@ -35,7 +35,8 @@ impl Release {
         Ok(Released { dataset: simulation.dataset(self.noise(seed))? })
     }
 
-    /// The same with the exact products of the rows that were mixed, to know the truth among cut values.
+    /// The same with the exact products of the rows that were mixed, to know the truth among cut
+    /// values.
     pub(crate) fn run_with_products(
         self,
         holdings: &Holdings,
@@ -97,8 +98,8 @@ impl Released {
         Ok(fit(&self.dataset, &Regression::of(&self.names()[label]))?)
     }
 
-    /// Learns the regression of an encoded column on those of its own party: what that could learn alone. Nothing if it
-    /// has no other column.
+    /// Learns the regression of an encoded column on those of its own party: what that could learn
+    /// alone. Nothing if it has no other column.
     pub(crate) fn fit_beside(&self, label: usize) -> Result<Option<Model>> {
         let name = &self.names()[label];
         let parties = self.dataset.study().definition().parties();
@@ -112,7 +113,8 @@ impl Released {
         Ok(Some(fit(&self.dataset, &Regression { features: Some(features), ..Regression::of(name) })?))
     }
 
-    /// Slopes of an encoded column on all others as they would be read if the releases had no noise, in original units.
+    /// Slopes of an encoded column on all others as they would be read if the releases had no
+    /// noise, in original units.
     pub(crate) fn slopes_without_noise(&self, label: usize) -> Result<Vec<f64>> {
         let columns: Vec<&[f64]> = self.dataset.columns().values().iter().map(Vec::as_slice).collect();
         let noise = vec![0.0; columns.len()];
@@ -163,8 +165,8 @@ impl Released {
         self.dataset.earlier_sums().map(local).collect()
     }
 
-    /// What intervals say of a regression whose truth is known, in standard deviations; `products` are those of the rows
-    /// that were mixed.
+    /// What intervals say of a regression whose truth is known, in standard deviations; `products`
+    /// are those of the rows that were mixed.
     pub(crate) fn read(&self, table: &Table, products: &Mat<f64>) -> Result<Readings> {
         let model = self.fit(table.label)?;
         let locals = self.locals()?;

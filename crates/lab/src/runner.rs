@@ -1,4 +1,5 @@
-//! Runs the cells of an experiment on all cores, with progress, and takes up where an earlier run stopped.
+//! Runs the cells of an experiment on all cores, with progress, and takes up where an earlier run
+//! stopped.
 
 use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
@@ -27,7 +28,8 @@ pub(crate) struct Task<C> {
     pub(crate) cell: C,
 }
 
-/// What an experiment took: time on the clock in which its tasks were computed, summed over interrupted runs.
+/// What an experiment took: time on the clock in which its tasks were computed, summed over
+/// interrupted runs.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Work {
     pub(crate) seconds: f64,
@@ -59,7 +61,8 @@ fn covered(mut spans: Vec<Span>) -> f64 {
     seconds
 }
 
-/// Does all tasks, in parallel; results come in the order of the tasks, whatever the number of threads.
+/// Does all tasks, in parallel; results come in the order of the tasks, whatever the number of
+/// threads.
 pub(crate) fn run<C, T>(
     experiment: &str,
     common: &Common,
@@ -165,7 +168,8 @@ fn program_hash() -> Result<String> {
     Ok(Sha256::digest(program).iter().take(8).map(|b| format!("{b:02x}")).collect())
 }
 
-/// Writes the results of an experiment with the command and the commit they come from, and what they took.
+/// Writes the results of an experiment with the command and the commit they come from, and what
+/// they took.
 pub(crate) fn write_json(path: &Path, experiment: &str, work: Work, results: &Value) -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let value = json!({
@@ -179,7 +183,8 @@ pub(crate) fn write_json(path: &Path, experiment: &str, work: Work, results: &Va
     write(path, &(serde_json::to_string(&value)? + "\n"))
 }
 
-/// The results of an earlier run, as [`write_json`] wrote them, and what made them; none without a file.
+/// The results of an earlier run, as [`write_json`] wrote them, and what made them; none without a
+/// file.
 pub(crate) fn earlier_results<T: DeserializeOwned>(path: Option<&Path>) -> Result<(Vec<T>, String)> {
     #[derive(Deserialize)]
     struct Earlier<T> {

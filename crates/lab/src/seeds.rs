@@ -1,4 +1,5 @@
-//! Seeds: every random choice of an experiment has one of its own, so results do not depend on threads or order.
+//! Seeds: every random choice of an experiment has one of its own, so results do not depend on
+//! threads or order.
 
 use sha2::{Digest, Sha256};
 

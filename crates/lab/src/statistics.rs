@@ -1,4 +1,5 @@
-//! Small statistics for tables: means, quantiles, binomial intervals and Kolmogorov's two-sample test.
+//! Small statistics for tables: means, quantiles, binomial intervals and Kolmogorov's two-sample
+//! test.
 
 /// The mean.
 pub(crate) fn mean(values: &[f64]) -> f64 {
@@ -40,7 +41,8 @@ pub(crate) fn binomial_interval(successes: usize, trials: usize, confidence: Con
     ((centre - half).max(0.0), (centre + half).min(1.0))
 }
 
-/// Kolmogorov's largest distance between two samples, and the probability of one as large by chance.
+/// Kolmogorov's largest distance between two samples, and the probability of one as large by
+/// chance.
 pub(crate) fn kolmogorov(one: &[f64], other: &[f64]) -> (f64, f64) {
     let (mut a, mut b) = (one.to_vec(), other.to_vec());
     a.sort_by(f64::total_cmp);

@@ -1,4 +1,5 @@
-//! A made-up health survey of any length as a Parquet file such as pyarrow would write, and the studies that read it.
+//! A made-up health survey of any length as a Parquet file such as pyarrow would write, and the
+//! studies that read it.
 
 use std::fs::{self, File};
 use std::io::BufWriter;
@@ -35,7 +36,8 @@ const EDITION: u32 = 1;
 /// Rows of a row group: pyarrow's default.
 const ROW_GROUP: u64 = 1 << 20;
 
-/// Most bytes that a row takes on disk: 22 in the file, and 8 that a search for duplicate ids may spill; rounded up.
+/// Most bytes that a row takes on disk: 22 in the file, and 8 that a search for duplicate ids may
+/// spill; rounded up.
 const BYTES_A_ROW: u64 = 40;
 
 /// A numeric column: what is public about it, and how its values are made.

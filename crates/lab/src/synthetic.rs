@@ -26,8 +26,8 @@ pub(crate) fn table(n: usize, seed: Seed) -> (Table, Vec<f64>) {
     table_with(n, seed, 0.0, uniform)
 }
 
-/// The same with features drawn by `feature`, which gives values in [−1, 1], and a residual of this size, drawn
-/// likewise, in the label.
+/// The same with features drawn by `feature`, which gives values in [−1, 1], and a residual of this
+/// size, drawn likewise, in the label.
 pub(crate) fn table_with(
     n: usize,
     seed: Seed,

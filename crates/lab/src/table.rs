@@ -24,7 +24,8 @@ use crate::seeds::Seed;
 /// Rows worked on at a time: they stay in cache.
 const BLOCK: usize = 4096;
 
-/// Rows of all parties side by side, as the paper's methods encode them; the label is the last column.
+/// Rows of all parties side by side, as the paper's methods encode them; the label is the last
+/// column.
 pub(crate) struct Table {
     width: usize,
     rows: Vec<i32>,
@@ -122,7 +123,8 @@ impl<'a> Cell<'a> {
         self.table
     }
 
-    /// The noise scale of the paper: 4·d_max·σ² for entries of (mixing/√w)·D, in units of the integer sums.
+    /// The noise scale of the paper: 4·d_max·σ² for entries of (mixing/√w)·D, in units of the
+    /// integer sums.
     fn sigma(&self, privacy: Privacy, weight: u64) -> Result<Sigma> {
         let norm_squared = self.table.largest_party as u128 * u128::from(Q.unsigned_abs()).pow(2);
         Ok(sigma_for(privacy.classical()?, Share::WHOLE, (4 * norm_squared * u128::from(weight), 1))?)
@@ -265,12 +267,12 @@ impl<'a> Cell<'a> {
     }
 }
 
-/// (D + N)′(D + N) for n rows N of independent normal noise of this size, given D′D: its exact distribution without
-/// drawing a number for each value.
+/// (D + N)′(D + N) for n rows N of independent normal noise of this size, given D′D: its exact
+/// distribution without drawing a number for each value.
 ///
-/// With an orthonormal basis Q of a space of p dimensions that holds the columns of D, Q′N = G is p × p normal and what
-/// of N is orthogonal to Q has independent products W, Wishart with n − p degrees. So D′N = SG with S = √(D′D), and
-/// N′N = G′G + W.
+/// With an orthonormal basis Q of a space of p dimensions that holds the columns of D, Q′N = G is p
+/// × p normal and what of N is orthogonal to Q has independent products W, Wishart with n − p
+/// degrees. So D′N = SG with S = √(D′D), and N′N = G′G + W.
 fn noisy_gram(plain: &Mat<f64>, n: usize, size: f64, seed: Seed) -> Result<Mat<f64>> {
     let mut rng = Xoshiro256PlusPlus::from_seed(seed.bytes());
     let p = plain.nrows();
@@ -305,7 +307,8 @@ fn variance(sigma: Sigma) -> f64 {
 mod tests {
     use super::*;
 
-    /// The noise of rows, drawn one by one and drawn through their products, has the same mean and spread.
+    /// The noise of rows, drawn one by one and drawn through their products, has the same mean and
+    /// spread.
     #[test]
     fn products_of_noise_have_the_distribution_of_noisy_rows() {
         const ROWS: usize = 40;

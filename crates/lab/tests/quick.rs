@@ -105,7 +105,8 @@ fn intervals_of_the_calibrated_method_hold_the_truth() {
     assert!(alone.iter().all(|cell| results.contains(cell)));
 }
 
-/// Populations that are drawn at random, unkind ones among them: intervals without a finding hold the truth.
+/// Populations that are drawn at random, unkind ones among them: intervals without a finding hold
+/// the truth.
 #[test]
 fn the_map_has_every_temper_and_intervals_hold_on_it() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,8 +1,8 @@
 //! Exact search for duplicate ids in bounded memory.
 //!
-//! Every id leaves a fingerprint of 8 bytes. Equal ones fall into the same of many parts, each small enough to be searched
-//! in cache; whoever asks then looks whether ids with equal fingerprints are equal. Beyond a limit fingerprints go to an
-//! unnamed temporary file.
+//! Every id leaves a fingerprint of 8 bytes. Equal ones fall into the same of many parts, each
+//! small enough to be searched in cache; whoever asks then looks whether ids with equal
+//! fingerprints are equal. Beyond a limit fingerprints go to an unnamed temporary file.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -87,7 +87,8 @@ impl Fingerprints {
     fn spill(&mut self) -> io::Result<()> {
         let spilled = match &mut self.spilled {
             Some(spilled) => spilled,
-            // Unnamed: it disappears with the process, whatever happens, and nobody else can open it.
+            // Unnamed: it disappears with the process, whatever happens, and nobody else can open
+            // it.
             none => none.insert(Spilled {
                 file: tempfile::tempfile_in(&self.folder)?,
                 end: 0,

@@ -1,8 +1,10 @@
-//! The one place where randomness enters: from the operating system, for each stage of a release anew.
+//! The one place where randomness enters: from the operating system, for each stage of a release
+//! anew.
 //!
-//! A seed is a hash of 32 bytes from the operating system and of what is particular to the moment: the process, its
-//! clocks, and how many seeds it has made. The proofs rest on the 32 bytes alone. The rest keeps noise from being drawn
-//! twice should those bytes come twice, and an answer that cannot be random is refused (docs/PRIVACY.md#randomness).
+//! A seed is a hash of 32 bytes from the operating system and of what is particular to the moment:
+//! the process, its clocks, and how many seeds it has made. The proofs rest on the 32 bytes alone.
+//! The rest keeps noise from being drawn twice should those bytes come twice, and an answer that
+//! cannot be random is refused (docs/PRIVACY.md#randomness).
 
 use std::process;
 use std::sync::{Mutex, OnceLock};
@@ -231,8 +233,8 @@ mod tests {
         }
     }
 
-    /// Both copies remember the same and are given the same answer; a fork has another process id, and a machine that is
-    /// started twice from one image another time.
+    /// Both copies remember the same and are given the same answer; a fork has another process id,
+    /// and a machine that is started twice from one image another time.
     #[test]
     fn copies_of_a_process_that_get_the_same_answer_have_other_seeds() {
         let copied = |moment: Moment| {
@@ -254,8 +256,8 @@ mod tests {
         assert_eq!(made.len(), 100);
     }
 
-    /// Every bit of 4096 seeds is set in half of them, give or take 7 standard deviations: a false alarm in fewer than
-    /// one of 10⁹ runs, over all 256 bits.
+    /// Every bit of 4096 seeds is set in half of them, give or take 7 standard deviations: a false
+    /// alarm in fewer than one of 10⁹ runs, over all 256 bits.
     #[test]
     fn seeds_of_this_process_are_balanced_and_never_the_same() {
         let mut seen = HashSet::new();

@@ -266,7 +266,8 @@ impl Ledger {
         let connection =
             Connection::open_with_flags(path, flags).map_err(|error| sqlite_error(path, &error))?;
         let ledger = Self { connection, path: path.to_owned() };
-        // An exclusive lock is taken by the first transaction and kept; a lock that is held shows at once.
+        // An exclusive lock is taken by the first transaction and kept; a lock that is held shows
+        // at once.
         ledger
             .connection
             .execute_batch(
@@ -579,8 +580,8 @@ impl Ledger {
         self.set_state(session, &[State::Reserved, State::Spent], State::Spent, None)
     }
 
-    /// Stores the `sums` noised integers of a stage for good: all that `fill` gives, or none if it fails. A stage is
-    /// stored once.
+    /// Stores the `sums` noised integers of a stage for good: all that `fill` gives, or none if it
+    /// fails. A stage is stored once.
     pub fn store_stage(
         &mut self,
         session: &Session,

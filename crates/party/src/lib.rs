@@ -1,8 +1,8 @@
-//! The private side of potluck: reads a party's raw table, runs the stages of a release, adds noise and keeps
-//! the ledger.
+//! The private side of potluck: reads a party's raw table, runs the stages of a release, adds noise
+//! and keeps the ledger.
 //!
-//! This is the only crate that can name a raw row. Nothing a server uses depends on it. Types that hold raw
-//! values, exact sums or noise have no `Debug`, `Display` or `Serialize`.
+//! This is the only crate that can name a raw row. Nothing a server uses depends on it. Types that
+//! hold raw values, exact sums or noise have no `Debug`, `Display` or `Serialize`.
 //!
 //! A release, from the study to the file:
 //!

@@ -27,7 +27,8 @@ use crate::table::convert::Converter;
 use crate::table::{Stamp, Table, read_parts};
 use crate::{Error, Refusal, lock};
 
-/// Repeated fingerprints whose ids are compared at a time: bounds memory where every id is there twice.
+/// Repeated fingerprints whose ids are compared at a time: bounds memory where every id is there
+/// twice.
 const CHECKED_AT_A_TIME: usize = 1 << 20;
 
 /// Sums larger than this in all are shared by the threads instead of kept by each.
@@ -79,10 +80,11 @@ impl<'a> Input<'a> {
         Error::wrong_rows(self.table.name(), how, self.study.definition().rows())
     }
 
-    /// Validates the whole table and returns the stage's exact sums. `progress` is told how many rows are done.
+    /// Validates the whole table and returns the stage's exact sums. `progress` is told how many
+    /// rows are done.
     ///
-    /// The first pass looks for duplicate ids. Later ones refuse a table that was changed since, and read ids only if
-    /// the stage mixes by them.
+    /// The first pass looks for duplicate ids. Later ones refuse a table that was changed since,
+    /// and read ids only if the stage mixes by them.
     pub(crate) fn sums(&self, stage: &Stage, progress: &Progress<'_>) -> Result<Sums, Error> {
         let rows = self.study.definition().rows();
         let has_ids = self.study.definition().id_kind() != IdKind::Row;
@@ -201,7 +203,8 @@ impl<'a> Input<'a> {
         self.sums(&Stage { statistic, ..stage }, progress).map(|_| ())
     }
 
-    /// Encodes the table for a stage and hands its rows on, batch by batch in the order of the table.
+    /// Encodes the table for a stage and hands its rows on, batch by batch in the order of the
+    /// table.
     pub(crate) fn in_order(
         &self,
         stage: &Stage,
@@ -226,8 +229,8 @@ impl<'a> Input<'a> {
     }
 }
 
-/// The columns to read, the party's and then the id column if there is one, of a table with columns of these names;
-/// refuses one that has not what the study expects.
+/// The columns to read, the party's and then the id column if there is one, of a table with columns
+/// of these names; refuses one that has not what the study expects.
 pub(crate) fn check_names(
     study: &Study,
     party: &Party,

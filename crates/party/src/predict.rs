@@ -114,7 +114,8 @@ pub fn predictions(model: &Model, table: &Table, observer: &dyn Observer) -> Res
     Ok(all)
 }
 
-/// The label of each row, NaN where it is missing: a number, or 1 where it is the level and 0 where it is another.
+/// The label of each row, NaN where it is missing: a number, or 1 where it is the level and 0 where
+/// it is another.
 pub fn labels(model: &Model, table: &Table, observer: &dyn Observer) -> Result<Vec<f64>, Error> {
     let column = model.label.column();
     let progress = progress(observer);
@@ -203,7 +204,8 @@ fn for_each_batch<E: From<Error>>(
     Ok(())
 }
 
-/// 1 if the text is the level of the term, 0 if it is another; nothing if it is missing, or the term has no levels.
+/// 1 if the text is the level of the term, 0 if it is another; nothing if it is missing, or the
+/// term has no levels.
 fn has_level(term: &Term, text: Option<&str>) -> Option<f64> {
     let (Term::Level { level, levels, unknown, .. }, Some(text)) = (term, text) else { return None };
     if levels.iter().any(|level| level == text) {

@@ -1,7 +1,7 @@
 //! Why a table is refused for what stands in it.
 //!
-//! Such a refusal tells something about the data to everyone who learns of it, and nothing is charged for it. So each one
-//! is recorded in the ledger, by kind alone (docs/PRIVACY.md#refusals).
+//! Such a refusal tells something about the data to everyone who learns of it, and nothing is
+//! charged for it. So each one is recorded in the ledger, by kind alone (docs/PRIVACY.md#refusals).
 
 /// The kind of a refusal that depends on the data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

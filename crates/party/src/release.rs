@@ -1,7 +1,8 @@
 //! A release from start to end: reserve, validate, draw noise, store, write, publish.
 //!
-//! Whatever happens in between, running the same release again takes it up where it stopped: noise that was
-//! stored is used again, a charge is made once, and a finished file comes out with the same bytes.
+//! Whatever happens in between, running the same release again takes it up where it stopped: noise
+//! that was stored is used again, a charge is made once, and a finished file comes out with the
+//! same bytes.
 
 use std::path::{Path, PathBuf};
 
@@ -69,16 +70,16 @@ pub struct Job<'a> {
     pub access: Access,
 }
 
-/// The steps of a release. What has been done when the step is reported survives a crash. Some steps are taken for each
-/// stage, counted from 0.
+/// The steps of a release. What has been done when the step is reported survives a crash. Some
+/// steps are taken for each stage, counted from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// Nothing has been done yet.
     Started,
     /// The charge is reserved.
     Reserved,
-    /// The whole table was valid, and the stage's sums are known, or its rows can be read; none of its noise has been
-    /// drawn.
+    /// The whole table was valid, and the stage's sums are known, or its rows can be read; none of
+    /// its noise has been drawn.
     Summed(u32),
     /// The charge stands.
     Spent(u32),
@@ -117,8 +118,8 @@ pub trait Observer: Sync {
     /// So many rows of the current pass have been read.
     fn rows(&self, _done: u64) {}
 
-    /// Whether to stop. Asked often while the table is read: before the first noise nothing is charged then, and later
-    /// the release can be taken up like one that crashed.
+    /// Whether to stop. Asked often while the table is read: before the first noise nothing is
+    /// charged then, and later the release can be taken up like one that crashed.
     fn stop(&self) -> bool {
         false
     }
@@ -145,7 +146,8 @@ pub struct Published {
     pub party: String,
     /// What is known of the file.
     pub release: Written,
-    /// Whether its noise had been drawn before: then the table was not read, and this is the same release again.
+    /// Whether its noise had been drawn before: then the table was not read, and this is the same
+    /// release again.
     pub repeated: bool,
     /// How the budget stands after it.
     pub budget: Budget,
@@ -156,8 +158,8 @@ pub fn release(job: &Job<'_>, ledger: &mut Ledger, observer: &dyn Observer) -> R
     release_with(job, ledger, observer, entropy::secure_rng)
 }
 
-/// Releases a party's columns, with noise from the generators that `seed` makes, one for each stage when its
-/// sums are known; for tests, which need to repeat it.
+/// Releases a party's columns, with noise from the generators that `seed` makes, one for each stage
+/// when its sums are known; for tests, which need to repeat it.
 pub fn release_with<R: CryptoRng>(
     job: &Job<'_>,
     ledger: &mut Ledger,
@@ -199,8 +201,8 @@ pub(crate) fn draw_from_table<R: CryptoRng>(
     }
 }
 
-/// Writes a release whose stages are all stored; it comes out the same again, and its table is not needed. Nothing if a
-/// stage is missing.
+/// Writes a release whose stages are all stored; it comes out the same again, and its table is not
+/// needed. Nothing if a stage is missing.
 pub fn publish_stored(
     terms: &Terms<'_>,
     ledger: &mut Ledger,
@@ -278,8 +280,8 @@ pub(crate) enum Read<'a> {
     Rows(&'a Input<'a>),
 }
 
-/// Has a stage's sums computed, adds noise and stores the result for good. If the table is refused for what stands in it,
-/// the ledger remembers that.
+/// Has a stage's sums computed, adds noise and stores the result for good. If the table is refused
+/// for what stands in it, the ledger remembers that.
 pub(crate) fn draw<'i, R: CryptoRng>(
     standing: &Standing,
     ledger: &mut Ledger,

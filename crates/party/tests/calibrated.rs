@@ -1,8 +1,9 @@
 //! The stages of a calibrated release, through the functions that the command calls.
 //!
-//! The claim (docs/PRIVACY.md#calibrated): whatever the earlier stages published, replacing one subject changes a
-//! stage's sums by Σ(δᵢ/σᵢ)² ≤ μ²·share. It is checked stage by stage in exact integers, with the same earlier results for
-//! both neighbours: results of real releases, and made-up ones that no release would give.
+//! The claim (docs/PRIVACY.md#calibrated): whatever the earlier stages published, replacing one
+//! subject changes a stage's sums by Σ(δᵢ/σᵢ)² ≤ μ²·share. It is checked stage by stage in exact
+//! integers, with the same earlier results for both neighbours: results of real releases, and
+//! made-up ones that no release would give.
 #![allow(clippy::unwrap_used)]
 
 mod support;
@@ -112,7 +113,8 @@ fn plan(study: &Study) -> &PartyPlan {
     study.calibrated(PARTY).unwrap().unwrap()
 }
 
-/// Results after which both numeric columns are centred at the middle and narrow, so that rows reach the ball.
+/// Results after which both numeric columns are centred at the middle and narrow, so that rows
+/// reach the ball.
 fn narrow_results() -> Vec<Vec<i64>> {
     vec![vec![0; 8], vec![0; 8], vec![0; 27]]
 }
@@ -125,7 +127,8 @@ fn at(study: &Study, id: i64, x: [f64; 2]) -> Subject {
     Subject { id, age: Some(50.0 + 50.0 * age), dose: Some(dose), smoker: None, region: None }
 }
 
-/// The worst case of every stage comes within one percent of the bound, so noise that is one percent too small is caught.
+/// The worst case of every stage comes within one percent of the bound, so noise that is one
+/// percent too small is caught.
 #[test]
 fn the_worst_cases_are_tight_and_less_noise_is_caught() {
     let study = calibrated(LARGE, ROWS as u64);
@@ -169,7 +172,8 @@ fn rows_outside_the_ball_would_be_caught() {
     let study = calibrated(LARGE, ROWS as u64);
     let moments = stage(&study, &narrow_results()[..2]);
     let farthest = 3.0 * f64::from(Q);
-    // What the squares of two such columns would change by without the ball, against the noise of the stage.
+    // What the squares of two such columns would change by without the ball, against the noise of
+    // the stage.
     let mut differences = vec![0; moments.coordinates()];
     differences[6] = (farthest * farthest) as i64;
     differences[7] = (farthest * farthest) as i64;
@@ -275,7 +279,8 @@ fn a_release_is_the_same_whatever_the_threads_and_reads_back() {
     assert_eq!(one.earlier_sums().len(), 3);
 }
 
-/// A table that is damaged after the first stage: the charge stands, the message says so, and a good table finishes it.
+/// A table that is damaged after the first stage: the charge stands, the message says so, and a
+/// good table finishes it.
 #[test]
 fn a_later_stage_that_fails_says_that_the_charge_stands() {
     struct Damage<'a>(&'a std::path::Path, &'a str);
@@ -314,7 +319,8 @@ fn a_later_stage_that_fails_says_that_the_charge_stands() {
     assert_eq!(ledger.budget("patients").unwrap().unwrap().spent, spent);
 }
 
-/// In the first stage nothing is charged; later the charge stands, and the release is taken up once there is randomness.
+/// In the first stage nothing is charged; later the charge stands, and the release is taken up once
+/// there is randomness.
 #[test]
 fn a_stage_without_randomness_draws_nothing() {
     let study = calibrated(1.0, 10);
@@ -385,7 +391,8 @@ fn a_release_that_is_stopped_can_be_taken_up() {
     }
 }
 
-/// What every stage is stored of needs no table: it comes out the same; anything less is not published.
+/// What every stage is stored of needs no table: it comes out the same; anything less is not
+/// published.
 #[test]
 fn a_release_comes_out_the_same_without_its_table_once_all_of_it_is_stored() {
     let study = calibrated(1.0, 200);
@@ -405,7 +412,8 @@ fn a_release_comes_out_the_same_without_its_table_once_all_of_it_is_stored() {
     assert_eq!(std::fs::read(&out).unwrap(), std::fs::read(&again).unwrap());
 }
 
-/// Ids are searched for duplicates in the first pass, so a table that is another one later must not be read on.
+/// Ids are searched for duplicates in the first pass, so a table that is another one later must not
+/// be read on.
 #[test]
 fn a_table_that_changes_between_passes_is_refused() {
     struct Change<'a>(&'a std::path::Path, String);

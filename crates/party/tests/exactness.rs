@@ -1,5 +1,5 @@
-//! The exact sums: the same whatever the threads, batches, order and file format, equal to the audit file and to
-//! an independent calculation, and released with just the noise that was drawn.
+//! The exact sums: the same whatever the threads, batches, order and file format, equal to the
+//! audit file and to an independent calculation, and released with just the noise that was drawn.
 #![allow(clippy::unwrap_used)]
 
 mod support;
@@ -280,7 +280,8 @@ fn dictionaries_may_be_empty() {
     }
 }
 
-/// Of several bad rows the first is named, and of several duplicates the first that repeats an earlier row.
+/// Of several bad rows the first is named, and of several duplicates the first that repeats an
+/// earlier row.
 #[test]
 fn errors_do_not_depend_on_threads_or_row_groups() {
     let folder = tempfile::tempdir().unwrap();

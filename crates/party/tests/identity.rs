@@ -1,5 +1,5 @@
-//! Rows that are kept (dgm) pass through in blocks: what is published is every row plus its noise, however the table
-//! is read, and a table that changes while it is read is not published.
+//! Rows that are kept (dgm) pass through in blocks: what is published is every row plus its noise,
+//! however the table is read, and a table that changes while it is read is not published.
 #![allow(clippy::unwrap_used)]
 
 mod support;
@@ -74,7 +74,8 @@ fn every_row_is_published_with_its_noise_however_the_table_is_read() {
     }
 }
 
-/// The audit file of rows that are kept: the rows themselves, and nothing where the table is not valid.
+/// The audit file of rows that are kept: the rows themselves, and nothing where the table is not
+/// valid.
 #[test]
 fn the_audit_file_holds_the_rows() {
     let study = dgm();
@@ -89,8 +90,8 @@ fn the_audit_file_holds_the_rows() {
     assert_eq!(*sum, (0.3_f64 * f64::from(1 << 14)).round() as i64);
 }
 
-/// A table that changes after it was validated: the charge stands, nothing is stored or written, and a good table
-/// finishes the release.
+/// A table that changes after it was validated: the charge stands, nothing is stored or written,
+/// and a good table finishes the release.
 #[test]
 fn a_table_that_changes_between_its_passes_is_not_published() {
     struct Change<'a>(&'a Path, &'a str);

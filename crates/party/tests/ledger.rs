@@ -222,7 +222,8 @@ fn the_budget_is_chosen_only_where_there_is_no_doubt() {
     assert_eq!(ledger.choose_budget(Some("animals")).unwrap(), "animals");
 }
 
-/// Budgets of two names may be about the same people, and two draws of one stage average the noise away.
+/// Budgets of two names may be about the same people, and two draws of one stage average the noise
+/// away.
 #[test]
 fn one_study_and_party_is_charged_to_one_budget_only() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,5 @@
-//! What a study may make a party refuse: by default nothing that a value could decide, and every refusal is remembered.
+//! What a study may make a party refuse: by default nothing that a value could decide, and every
+//! refusal is remembered.
 #![allow(clippy::unwrap_used)]
 
 mod support;
@@ -93,7 +94,8 @@ fn every_refusal_that_depends_on_the_data_is_remembered_by_its_kind() {
     assert!(failed.err().unwrap().to_string().contains("row 8") && refused == [Refusal::Value]);
 }
 
-/// Probing is as free as ever, but it no longer goes unseen; and it does not keep anyone from releasing.
+/// Probing is as free as ever, but it no longer goes unseen; and it does not keep anyone from
+/// releasing.
 #[test]
 fn refusals_add_up_and_charge_nothing() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,7 +1,9 @@
-//! How much a release changes when one subject is replaced, measured through the real path with identical noise.
+//! How much a release changes when one subject is replaced, measured through the real path with
+//! identical noise.
 //!
-//! The claim (docs/PRIVACY.md#mixed-rows): Σ(δᵢ/σᵢ)² ≤ μ² over the integer differences δ. It is checked in exact
-//! integers, for random and extreme neighbours, with the id kept and with the id changed, for each mixing.
+//! The claim (docs/PRIVACY.md#mixed-rows): Σ(δᵢ/σᵢ)² ≤ μ² over the integer differences δ. It is
+//! checked in exact integers, for random and extreme neighbours, with the id kept and with the id
+//! changed, for each mixing.
 #![allow(clippy::unwrap_used)]
 
 mod support;
@@ -72,8 +74,8 @@ proptest! {
     }
 }
 
-/// The worst case comes close to the bound, so the bound is not merely loose, and a noise scale that is one
-/// percent too small is caught.
+/// The worst case comes close to the bound, so the bound is not merely loose, and a noise scale
+/// that is one percent too small is caught.
 #[test]
 fn the_worst_case_is_tight_and_less_noise_is_caught() {
     let studies = [
@@ -101,7 +103,8 @@ fn rows_outside_the_ball_would_be_caught() {
     let mut other = rows.clone();
     rows[5] = extreme(5, true);
     other[5] = extreme(5, false);
-    // The differences of rows that were not pulled into the ball, held against the noise of the small ball.
+    // The differences of rows that were not pulled into the ball, held against the noise of the
+    // small ball.
     let unprojected = differences(&wide, &rows, &other);
     let sigma = sigma(&narrow);
     assert!(!within(&unprojected, sigma, &narrow));

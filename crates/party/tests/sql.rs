@@ -1,5 +1,6 @@
-//! Releases from sums that an engine computed: the same file as from a table, and nothing charged for a result that is
-//! not just what the query asked for. tests/python/test_sql.py runs the queries on the engines themselves.
+//! Releases from sums that an engine computed: the same file as from a table, and nothing charged
+//! for a result that is not just what the query asked for. tests/python/test_sql.py runs the
+//! queries on the engines themselves.
 #![allow(clippy::unwrap_used)]
 
 mod support;
@@ -151,7 +152,8 @@ fn released(study: &Study, people: &[Subject], description: Description, seed: u
         assert_eq!(query.position as usize, stage);
         assert_eq!(spent(&ledger) == MuSquared::ZERO, stage == 0, "asking is free");
         let rows = results(&answer(study, dialect, people, &earlier[..stage], &query));
-        // The noise of each stage is that of a release from a file, so the next query is the same as well.
+        // The noise of each stage is that of a release from a file, so the next query is the same
+        // as well.
         for expected in [Fed::Stored, Fed::Known] {
             assert_eq!(staged.feed_with(&mut ledger, &rows, &(), seeded(seed)).unwrap(), expected);
         }
@@ -288,7 +290,8 @@ fn a_result_that_is_not_quite_right_costs_nothing() {
     assert_eq!(staged.stored_stages(&ledger).unwrap(), 1);
 }
 
-/// In every stage, a sum at the limit of what so many rows can have is taken, and one beyond it is refused.
+/// In every stage, a sum at the limit of what so many rows can have is taken, and one beyond it is
+/// refused.
 #[test]
 fn impossible_sums_are_refused() {
     let people = subjects(ROWS);

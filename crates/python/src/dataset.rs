@@ -21,8 +21,9 @@ use crate::{json, work};
 
 /// All releases of a study, laid side by side and verified.
 ///
-/// It speaks the Arrow PyCapsule interface: pyarrow.table(dataset), polars.DataFrame(dataset) and DuckDB take it as it
-/// is. Its columns are encoded: `column` for numbers, `column=level` for levels, and its rows stand for many people each.
+/// It speaks the Arrow PyCapsule interface: pyarrow.table(dataset), polars.DataFrame(dataset) and
+/// DuckDB take it as it is. Its columns are encoded: `column` for numbers, `column=level` for
+/// levels, and its rows stand for many people each.
 #[pyclass(frozen, module = "potluck")]
 pub(crate) struct PublicDataset {
     content: potluck_release::PublicDataset,
@@ -101,8 +102,8 @@ impl PublicDataset {
         self.content.columns().rows()
     }
 
-    /// What each party's release says of its columns, in original units: means, spreads, covariances, and how much of it
-    /// is noise.
+    /// What each party's release says of its columns, in original units: means, spreads,
+    /// covariances, and how much of it is noise.
     fn moments<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>, Error> {
         let moments = work::away(py, || summary::of_dataset(&self.content))?;
         Ok(json::to_python(py, &moments)?)
@@ -210,7 +211,8 @@ fn in_folder<T>(call: impl FnOnce(&Path) -> Result<T, ReleaseError>) -> Result<T
     call(&folder.path().join("public.parquet"))
 }
 
-/// Lays the releases of a study side by side: paths, or what release() returned. With `partial`, parties may be missing.
+/// Lays the releases of a study side by side: paths, or what release() returned. With `partial`,
+/// parties may be missing.
 #[pyfunction]
 #[pyo3(signature = (study, releases, *, partial=false))]
 pub(crate) fn join(

@@ -248,8 +248,8 @@ impl Voice for Package {
     }
 }
 
-/// What other software raised while it handed over a table. Its message may quote a value, so only its type is passed
-/// on, unless it says that a package is missing; an interrupt stays one.
+/// What other software raised while it handed over a table. Its message may quote a value, so only
+/// its type is passed on, unless it says that a package is missing; an interrupt stays one.
 pub(crate) fn while_handing_over(py: Python<'_>, table: &str, error: PyErr) -> Error {
     if !error.is_instance_of::<PyException>(py) {
         return Error::Python(error);

@@ -104,8 +104,8 @@ impl Hub {
         Ok(json::to_python(py, &studies)?)
     }
 
-    /// A study at the hub, by its id or the address of its page; without, the one whose page was connected to. Nothing is
-    /// sent yet.
+    /// A study at the hub, by its id or the address of its page; without, the one whose page was
+    /// connected to. Nothing is sent yet.
     #[pyo3(signature = (id=None))]
     fn study(&self, id: Option<&str>) -> Result<HubStudy, Error> {
         let address = match (id, &self.study) {
@@ -141,7 +141,8 @@ pub(crate) struct HubStudy {
 }
 
 impl HubStudy {
-    /// Keeps the heads of logs that verified. A log that does not go on from where it was seen last was rolled back.
+    /// Keeps the heads of logs that verified. A log that does not go on from where it was seen last
+    /// was rolled back.
     fn keep_heads<'a>(&self, logs: impl IntoIterator<Item = &'a EventLog>) -> Result<(), Error> {
         let mut heads = self.heads.lock().unwrap_or_else(PoisonError::into_inner);
         for log in logs {
@@ -194,15 +195,16 @@ impl HubStudy {
         Ok(json::to_python(py, &log.log.events())?)
     }
 
-    /// By study, this one and those that it extends: the hash of the last event of its log, as `events` or `dataset` last
-    /// verified it. Keep it: a log that does not hold it later was rolled back, which these two notice by themselves.
+    /// By study, this one and those that it extends: the hash of the last event of its log, as
+    /// `events` or `dataset` last verified it. Keep it: a log that does not hold it later was
+    /// rolled back, which these two notice by themselves.
     #[getter]
     fn heads(&self) -> BTreeMap<String, String> {
         self.heads.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Its public dataset, verified: the study's seal, every release and its signature, and the event log. Warns
-    /// (`StaleDatasetWarning`) if the log speaks of a later one.
+    /// Its public dataset, verified: the study's seal, every release and its signature, and the
+    /// event log. Warns (`StaleDatasetWarning`) if the log speaks of a later one.
     #[pyo3(signature = (*, progress=None))]
     fn dataset(&self, py: Python<'_>, progress: Option<&Bound<'_, PyAny>>) -> Result<PublicDataset, Error> {
         let (way, id) = (self.way.clone(), self.address.id().to_owned());

@@ -14,8 +14,8 @@ use crate::{json, work};
 
 /// A party's record of what it has spent, of which budget: a file.
 ///
-/// Without a path: the one that the environment variable POTLUCK_LEDGER names, or potluck/ledger.sqlite in the user's
-/// data folder. The file is open only while a call lasts.
+/// Without a path: the one that the environment variable POTLUCK_LEDGER names, or
+/// potluck/ledger.sqlite in the user's data folder. The file is open only while a call lasts.
 #[pyclass(frozen, module = "potluck")]
 pub(crate) struct Ledger {
     path: PathBuf,
@@ -64,7 +64,8 @@ impl Ledger {
         Ok(json::to_python(py, &budget.to_json())?)
     }
 
-    /// Budgets, sessions and refusals, as `potluck ledger show --json` prints them. μ² is exact: text, in units of 2⁻⁶⁴.
+    /// Budgets, sessions and refusals, as `potluck ledger show --json` prints them. μ² is exact:
+    /// text, in units of 2⁻⁶⁴.
     fn show<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>, Error> {
         let shown = work::away(py, || potluck_party::Ledger::open(&self.path)?.to_json())?;
         Ok(json::to_python(py, &shown)?)

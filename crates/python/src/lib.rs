@@ -1,8 +1,10 @@
-//! The native part of the Python package `potluck`: the same calls as the command's, on the same crates.
+//! The native part of the Python package `potluck`: the same calls as the command's, on the same
+//! crates.
 //!
-//! What users see is in crates/python/python/potluck, which wraps some of this in Python's own manners; the rest it
-//! hands on as it is. Long calls let other Python threads run and can be interrupted (`work`); errors become
-//! exceptions of the package (`errors`). No message holds a value of a table.
+//! What users see is in crates/python/python/potluck, which wraps some of this in Python's own
+//! manners; the rest it hands on as it is. Long calls let other Python threads run and can be
+//! interrupted (`work`); errors become exceptions of the package (`errors`). No message holds a
+//! value of a table.
 
 #![expect(clippy::needless_pass_by_value, reason = "what is converted from Python comes as a value")]
 

@@ -120,8 +120,8 @@ impl Model {
         Ok(PyArray1::from_vec(py, predicted))
     }
 
-    /// Predictions and labels of a table that has both, by row; a label that is missing is NaN, and one that is a level is
-    /// 1 where a row has it, else 0.
+    /// Predictions and labels of a table that has both, by row; a label that is missing is NaN, and
+    /// one that is a level is 1 where a row has it, else 0.
     #[pyo3(signature = (data, *, tmp_dir=None, progress=None))]
     #[expect(clippy::type_complexity, reason = "two arrays")]
     fn predictions_and_labels<'py>(
@@ -208,7 +208,8 @@ impl Model {
         Ok(PyArray2::from_vec2(py, &self.content.covariance)?)
     }
 
-    /// Share of the label's variance that the features explain, or None where it cannot be estimated.
+    /// Share of the label's variance that the features explain, or None where it cannot be
+    /// estimated.
     #[getter]
     fn r_squared(&self) -> Option<f64> {
         self.content.diagnostics.r_squared.map(|one: RSquared| one.estimate)

@@ -11,14 +11,16 @@ use crate::errors::Error;
 use crate::study::existing;
 use crate::{json, work};
 
-/// What to expect of a study: what releases of made-up people in its shape gave. It holds what `potluck simulate --json`
-/// prints, by attribute or by key, and becomes plain data with dict() or `to_dict`.
+/// What to expect of a study: what releases of made-up people in its shape gave. It holds what
+/// `potluck simulate --json` prints, by attribute or by key, and becomes plain data with dict() or
+/// `to_dict`.
 ///
-/// `coefficients` has one dictionary a feature: `non_private` is least squares on the made-up people themselves, `mean` the
-/// mean of the `estimates`, `error` the root of their mean squared distance from `non_private`, `half_width` the median
-/// half-width of the intervals, `coverage` the share of them that hold `non_private`, and `with_findings` the share of
-/// releases in which published numbers speak against the coefficient. `loss` is the mean squared error of predictions over
-/// that of predicting the mean.
+/// `coefficients` has one dictionary a feature: `non_private` is least squares on the made-up
+/// people themselves, `mean` the mean of the `estimates`, `error` the root of their mean squared
+/// distance from `non_private`, `half_width` the median half-width of the intervals, `coverage` the
+/// share of them that hold `non_private`, and `with_findings` the share of releases in which
+/// published numbers speak against the coefficient. `loss` is the mean squared error of predictions
+/// over that of predicting the mean.
 #[pyclass(frozen, module = "potluck")]
 pub(crate) struct Preview {
     pub(crate) content: preview::Preview,
@@ -62,14 +64,15 @@ impl Preview {
         json::to_python(py, &self.content.coefficients)
     }
 
-    /// Share of the label's variance that the features explain: `non_private`, `mean` over the releases, and `coverage` of
-    /// its intervals.
+    /// Share of the label's variance that the features explain: `non_private`, `mean` over the
+    /// releases, and `coverage` of its intervals.
     #[getter]
     fn r_squared<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         json::to_python(py, &self.content.r_squared)
     }
 
-    /// Mean squared error of predictions over that of predicting the mean: `non_private`, and `private` from releases.
+    /// Mean squared error of predictions over that of predicting the mean: `non_private`, and
+    /// `private` from releases.
     #[getter]
     fn loss<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         json::to_python(py, &self.content.loss)

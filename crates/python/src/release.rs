@@ -26,7 +26,8 @@ pub(crate) struct Published {
     party: String,
     /// The public key of its signature, if it is signed.
     signed_by: Option<String>,
-    /// Whether its noise had been drawn before: then the table was not read, and this is the same release again.
+    /// Whether its noise had been drawn before: then the table was not read, and this is the same
+    /// release again.
     repeated: bool,
     /// What is left of the budget after this release, as μ²: the sum of squares that charges add up
     /// to, not ε.

@@ -15,7 +15,8 @@ use crate::work;
 /// What the result of a query is called in messages.
 const ANSWER: &str = "the answer of the engine";
 
-/// A release from a table in an engine, stage by stage. The ledger is open only while a call lasts: queries may take hours.
+/// A release from a table in an engine, stage by stage. The ledger is open only while a call lasts:
+/// queries may take hours.
 #[pyclass(module = "potluck._potluck")]
 pub(crate) struct StagedRelease {
     agreed: Agreed,

@@ -114,13 +114,14 @@ pub(crate) struct Categorical {
     name: String,
     /// The levels, in the study's order.
     levels: Vec<String>,
-    /// What happens to a value that is no level: "missing" (it counts as missing), "other" (it counts as that level) or
-    /// "error" (the table is refused, which tells that somebody has such a value).
+    /// What happens to a value that is no level: "missing" (it counts as missing), "other" (it
+    /// counts as that level) or "error" (the table is refused, which tells that somebody has such a
+    /// value).
     unknown: String,
     /// What it means, for people.
     description: Option<String>,
-    /// What happens to a missing value: "midpoint" (it counts as no level) or "error" (the table is refused, which tells
-    /// that somebody's value is missing).
+    /// What happens to a missing value: "midpoint" (it counts as no level) or "error" (the table is
+    /// refused, which tells that somebody's value is missing).
     missing: String,
 }
 
@@ -197,7 +198,8 @@ fn column_to_json(column: &Bound<'_, PyAny>) -> Result<Value, Error> {
 
 /// The public contract between parties: columns, bounds or levels, number of people, ε and δ.
 ///
-/// A study is checked when it is read or built, so one in hand is valid. Only a sealed one can be released under.
+/// A study is checked when it is read or built, so one in hand is valid. Only a sealed one can be
+/// released under.
 #[pyclass(frozen, module = "potluck")]
 pub(crate) struct Study {
     content: AnyStudy,
@@ -225,16 +227,16 @@ impl Study {
 
 #[pymethods]
 impl Study {
-    /// Reads and checks a study file, sealed or not. One that is not sealed and extends another needs that one, sealed, as
-    /// `base`.
+    /// Reads and checks a study file, sealed or not. One that is not sealed and extends another
+    /// needs that one, sealed, as `base`.
     #[staticmethod]
     #[pyo3(signature = (path, *, base=None))]
     fn load(path: PathBuf, base: Option<&Self>) -> Result<Self, Error> {
         Self::parse(&study::read_text(&path)?, base)
     }
 
-    /// Checks the text of a study, sealed or not. One that is not sealed and extends another needs that one, sealed, as
-    /// `base`.
+    /// Checks the text of a study, sealed or not. One that is not sealed and extends another needs
+    /// that one, sealed, as `base`.
     #[staticmethod]
     #[pyo3(signature = (text, *, base=None))]
     fn parse(text: &str, base: Option<&Self>) -> Result<Self, Error> {
@@ -242,8 +244,9 @@ impl Study {
         Ok(Self { content: AnyStudy::parse(text, base)? })
     }
 
-    /// Builds and checks a study. `parties` maps each party's name to its columns, `clip_norm` to a smaller row norm. With
-    /// `base`, a sealed study, the parties are added to that one, and everything else must be as it is there.
+    /// Builds and checks a study. `parties` maps each party's name to its columns, `clip_norm` to a
+    /// smaller row norm. With `base`, a sealed study, the parties are added to that one, and
+    /// everything else must be as it is there.
     #[staticmethod]
     #[pyo3(signature = (*, name, rows, epsilon, delta, parties, id="integer", method=None, mixing=None, k=None,
                         preset=None, calibration=None, missing_tokens=None, clip_norm=None, base=None))]
@@ -300,8 +303,8 @@ impl Study {
         Ok(Self { content: AnyStudy::Unsealed(Unsealed::from_json(&document, base)?) })
     }
 
-    /// The same study, sealed: a fresh mixing key from the operating system, or that of the study it extends, and every
-    /// number that follows.
+    /// The same study, sealed: a fresh mixing key from the operating system, or that of the study
+    /// it extends, and every number that follows.
     fn seal(&self, py: Python<'_>) -> Result<Self, Error> {
         let (study, text) = work::away(py, || match &self.content {
             AnyStudy::Unsealed(unsealed) => unsealed.seal(entropy::new_mixing_key).map_err(Error::from),
@@ -321,9 +324,9 @@ impl Study {
         self.content.text()
     }
 
-    /// Reads a party's whole table and checks what a release would check of it: columns, types, levels, ids and the number
-    /// of rows. Raises an exception where the table would be refused. Nothing is charged or published; budget, expected
-    /// accuracy and output are not looked at.
+    /// Reads a party's whole table and checks what a release would check of it: columns, types,
+    /// levels, ids and the number of rows. Raises an exception where the table would be refused.
+    /// Nothing is charged or published; budget, expected accuracy and output are not looked at.
     #[pyo3(signature = (party, data, *, id="id", ignore_extra=false, spool=false, threads=None, tmp_dir=None,
                         progress=None))]
     #[expect(clippy::too_many_arguments, reason = "they are independent choices of the caller")]
@@ -352,17 +355,20 @@ impl Study {
         })
     }
 
-    /// What the study promises and costs, from public facts only: as `potluck plan --json` prints it.
+    /// What the study promises and costs, from public facts only: as `potluck plan --json` prints
+    /// it.
     fn plan<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>, Error> {
         let (_, plan) = work::away(py, || Plan::of(&self.content))?;
         Ok(json::to_python(py, &plan)?)
     }
 
-    /// Tries the study on made-up people in its shape: bell-shaped columns well inside their bounds, levels equally
-    /// frequent, and a label that all features together explain in part. They are released `releases` times, as `potluck
-    /// simulate` does it; no private data is read and nothing is charged. The label is a numeric column or one with two
-    /// levels, the last such column by default. `signal` is the share of it that the features explain, `correlation` that
-    /// between any two features, `rows` the number of people if not the study's, and `seed` changes every random choice.
+    /// Tries the study on made-up people in its shape: bell-shaped columns well inside their
+    /// bounds, levels equally frequent, and a label that all features together explain in part.
+    /// They are released `releases` times, as `potluck simulate` does it; no private data is read
+    /// and nothing is charged. The label is a numeric column or one with two levels, the last such
+    /// column by default. `signal` is the share of it that the features explain, `correlation` that
+    /// between any two features, `rows` the number of people if not the study's, and `seed` changes
+    /// every random choice.
     #[pyo3(signature = (*, label=None, releases=20, rows=None, signal=0.5, correlation=0.0, seed=1, threads=None,
                         progress=None))]
     #[expect(clippy::too_many_arguments, reason = "they are independent choices of the caller")]

@@ -1,4 +1,5 @@
-//! What Python calls a table: a file, or anything that hands over Arrow batches by the PyCapsule interface.
+//! What Python calls a table: a file, or anything that hands over Arrow batches by the PyCapsule
+//! interface.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -74,7 +75,8 @@ impl<'a, 'py> Given<'a, 'py> {
         }
     }
 
-    /// What to call it in messages, and the names of its columns if an object tells them without being read.
+    /// What to call it in messages, and the names of its columns if an object tells them without
+    /// being read.
     pub(crate) fn names(&self, keep: Option<&[String]>) -> Option<(&str, Vec<String>)> {
         let Self::Object(data, name) = self else { return None };
         let own = data.extract::<PySchema>();
@@ -84,7 +86,8 @@ impl<'a, 'py> Given<'a, 'py> {
         Some((name, kept_names(schema.as_ref(), keep)))
     }
 
-    /// Opens the file, or takes the batches of the object; with `keep`, only the columns of these names.
+    /// Opens the file, or takes the batches of the object; with `keep`, only the columns of these
+    /// names.
     pub(crate) fn open(
         self,
         py: Python<'py>,
@@ -134,7 +137,8 @@ pub(crate) fn open(
     Given::new(data)?.open(data.py(), keep, keeping, tmp)
 }
 
-/// The columns that are asked for. The index that pandas adds to what it hands over is not a column of the table.
+/// The columns that are asked for. The index that pandas adds to what it hands over is not a column
+/// of the table.
 fn kept_names(schema: &Schema, keep: Option<&[String]>) -> Vec<String> {
     let is_kept = |name: &&String| match keep {
         Some(keep) => keep.contains(name),
@@ -176,9 +180,9 @@ impl StructBatches {
     }
 }
 
-/// The batches as a reader, which lets Python handle signals before each and believes the other side nothing that would be
-/// undefined behaviour further on. It ends with an error where a handler raises, or where a column of `kept` is not sound;
-/// which one goes to `stopped`.
+/// The batches as a reader, which lets Python handle signals before each and believes the other
+/// side nothing that would be undefined behaviour further on. It ends with an error where a handler
+/// raises, or where a column of `kept` is not sound; which one goes to `stopped`.
 fn checked<'a>(
     mut batches: StructBatches,
     name: &'a str,
@@ -221,7 +225,8 @@ fn checked<'a>(
     Box::new(RecordBatchIterator::new(std::iter::from_fn(next), schema))
 }
 
-/// Whether the batches of a column are what Arrow takes for granted: text is UTF-8, and offsets and keys point to values.
+/// Whether the batches of a column are what Arrow takes for granted: text is UTF-8, and offsets and
+/// keys point to values.
 #[derive(Default)]
 struct Soundness {
     /// The dictionary that was looked at last: batches share one.

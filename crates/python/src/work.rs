@@ -1,7 +1,8 @@
 //! Long calls: work on another thread while this one looks after Python.
 //!
-//! The calling thread lets go of the interpreter, wakes up now and then to run signal handlers and to report progress,
-//! and asks the work to stop if either raises. So Ctrl-C works, and the work itself never waits for the interpreter.
+//! The calling thread lets go of the interpreter, wakes up now and then to run signal handlers and
+//! to report progress, and asks the work to stop if either raises. So Ctrl-C works, and the work
+//! itself never waits for the interpreter.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -74,8 +75,8 @@ impl Watch {
     }
 }
 
-/// Does something that takes a while, but not long, and lets other threads of Python run meanwhile. Should it panic, the
-/// exception does not say what the panic said, which may be a value.
+/// Does something that takes a while, but not long, and lets other threads of Python run meanwhile.
+/// Should it panic, the exception does not say what the panic said, which may be a value.
 pub(crate) fn away<T: Send, E: Send>(
     py: Python<'_>,
     work: impl FnOnce() -> Result<T, E> + Send,
@@ -91,8 +92,8 @@ pub(crate) fn handle_signals() -> PyResult<()> {
     Python::attach(|py: Python<'_>| -> PyResult<()> { py.check_signals() })
 }
 
-/// Calls `call` with what shall be told of progress, if anything, as potluck/_progress.py makes it of what the user asked
-/// for. `total` is 0 where it is not known.
+/// Calls `call` with what shall be told of progress, if anything, as potluck/_progress.py makes it
+/// of what the user asked for. `total` is 0 where it is not known.
 pub(crate) fn reporting<T>(
     py: Python<'_>,
     progress: Option<&Bound<'_, PyAny>>,
@@ -108,7 +109,8 @@ pub(crate) fn reporting<T>(
     result
 }
 
-/// Runs `work`, on which nothing hangs. If a signal handler or `progress` raises, it is left to come to its end alone.
+/// Runs `work`, on which nothing hangs. If a signal handler or `progress` raises, it is left to
+/// come to its end alone.
 pub(crate) fn run_apart<T: Send + 'static>(
     py: Python<'_>,
     progress: Option<&Py<PyAny>>,
@@ -136,11 +138,12 @@ pub(crate) fn run_apart<T: Send + 'static>(
     })
 }
 
-/// Runs `work`; `progress` is called with the number of the pass and of the rows done in it, and at last with all rows of
-/// the last pass.
+/// Runs `work`; `progress` is called with the number of the pass and of the rows done in it, and at
+/// last with all rows of the last pass.
 ///
-/// If a signal handler or `progress` raises, the work is stopped and the exception is raised when it has ended, whatever
-/// the work came to: a release that was published all the same can be asked for again at no charge.
+/// If a signal handler or `progress` raises, the work is stopped and the exception is raised when
+/// it has ended, whatever the work came to: a release that was published all the same can be asked
+/// for again at no charge.
 pub(crate) fn run<T: Send, E: Into<Error> + Send>(
     py: Python<'_>,
     progress: Option<&Py<PyAny>>,

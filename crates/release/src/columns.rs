@@ -1,7 +1,8 @@
 //! Named columns of f64 with a JSON manifest, as ordinary Parquet.
 //!
-//! Any Parquet reader can open the file; the manifest is the value of the metadata key `potluck`. A file is written
-//! row by row, in memory that does not grow with the rows; reading holds the columns.
+//! Any Parquet reader can open the file; the manifest is the value of the metadata key `potluck`. A
+//! file is written row by row, in memory that does not grow with the rows; reading holds the
+//! columns.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -102,8 +103,8 @@ impl Columns {
         Self::read_if(path, kind, |_, _| Ok(()))
     }
 
-    /// Reads columns and manifest of a file whose manifest says it is a `kind`, if `check` agrees to what the manifest
-    /// and the file's own description say: nothing has been decoded by then.
+    /// Reads columns and manifest of a file whose manifest says it is a `kind`, if `check` agrees
+    /// to what the manifest and the file's own description say: nothing has been decoded by then.
     pub(crate) fn read_if(
         path: &Path,
         kind: &'static str,
@@ -184,8 +185,8 @@ fn manifest(metadata: &ParquetMetaData, path: &Path, kind: &'static str) -> Resu
     Ok(manifest)
 }
 
-/// SHA-256 over the logical content: length and text of the canonical manifest, then the SHA-256 of each column as
-/// little-endian f64.
+/// SHA-256 over the logical content: length and text of the canonical manifest, then the SHA-256 of
+/// each column as little-endian f64.
 pub(crate) fn content_hash(manifest: &Value, columns: Vec<Sha256>) -> [u8; 32] {
     let manifest = canonical::json(manifest);
     let mut hash = Sha256::new();
@@ -209,8 +210,8 @@ fn add_values(hash: &mut Sha256, values: &[f64]) {
     }
 }
 
-/// Writes columns row by row and hashes them. It holds one row group, whose size depends on the number of columns
-/// alone, so the same content always gives the same bytes.
+/// Writes columns row by row and hashes them. It holds one row group, whose size depends on the
+/// number of columns alone, so the same content always gives the same bytes.
 pub(crate) struct ColumnsWriter<W: Write + Send> {
     parquet: ArrowWriter<W>,
     schema: SchemaRef,
@@ -292,8 +293,9 @@ fn sink_error(error: ParquetError) -> io::Error {
     }
 }
 
-/// Whether a file of so many bytes can hold as many numbers as it claims: noise does not compress, so there are never
-/// many more of them than there are bytes. Codecs that cannot be told where to stop are not believed at all.
+/// Whether a file of so many bytes can hold as many numbers as it claims: noise does not compress,
+/// so there are never many more of them than there are bytes. Codecs that cannot be told where to
+/// stop are not believed at all.
 fn holds_numbers(metadata: &ParquetMetaData, length: u64) -> bool {
     let codecs = |codec: Compression| {
         matches!(

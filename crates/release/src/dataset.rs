@@ -39,7 +39,8 @@ impl DatasetRecord {
     }
 }
 
-/// All releases of a study, joined. Verified: each release in it still matches its own hash and signature.
+/// All releases of a study, joined. Verified: each release in it still matches its own hash and
+/// signature.
 #[derive(Clone, Debug)]
 pub struct PublicDataset {
     study: Study,
@@ -138,7 +139,8 @@ impl PublicDataset {
         &self.columns
     }
 
-    /// The parties whose releases are in it, each with the key of its valid signature, if it is signed.
+    /// The parties whose releases are in it, each with the key of its valid signature, if it is
+    /// signed.
     pub fn parties(&self) -> impl Iterator<Item = (&str, Option<&PublicKey>)> {
         let names = self.record.releases.iter().map(|release| release.party.as_str());
         names.zip(self.signers.iter().map(Option::as_ref))

@@ -1,9 +1,11 @@
-//! The life of a study at a hub: an append-only log of events, each holding the hash of the one before.
+//! The life of a study at a hub: an append-only log of events, each holding the hash of the one
+//! before.
 //!
-//! Anyone can download the log and check it without trusting the hub: every hash follows from its event and the
-//! one before it, the study is sealed and has the id it claims, every acceptance is signed by the key that it
-//! registers, and events come in an order that is possible. What a hub can still do is to withhold the end of a log; whoever
-//! kept the hash of an earlier end can tell whether a log goes on from it ([`EventLog::contains`]).
+//! Anyone can download the log and check it without trusting the hub: every hash follows from its
+//! event and the one before it, the study is sealed and has the id it claims, every acceptance is
+//! signed by the key that it registers, and events come in an order that is possible. What a hub
+//! can still do is to withhold the end of a log; whoever kept the hash of an earlier end can tell
+//! whether a log goes on from it ([`EventLog::contains`]).
 
 mod error;
 
@@ -298,7 +300,8 @@ impl EventLog {
         acceptance.verify().ok_or(LogError::Signature)
     }
 
-    /// A public dataset holds releases that are there, in the study's order; all of them unless it may appear early.
+    /// A public dataset holds releases that are there, in the study's order; all of them unless it
+    /// may appear early.
     fn check_published(&self, parties: &[String]) -> Result<(), LogError> {
         let mut known = self.study.definition().parties().iter().map(Party::name);
         for party in parties {
@@ -338,7 +341,8 @@ impl EventLog {
         &self.events.last().expect("a log has a first event").hash
     }
 
-    /// Whether the log has an event with this hash: it then goes on from where that one was the last.
+    /// Whether the log has an event with this hash: it then goes on from where that one was the
+    /// last.
     pub fn contains(&self, hash: &str) -> bool {
         self.events.iter().any(|event| event.hash == hash)
     }
@@ -358,7 +362,8 @@ impl EventLog {
         &self.datasets
     }
 
-    /// Whether a release, whose file has this SHA-256, is the one that its party published; otherwise says why not.
+    /// Whether a release, whose file has this SHA-256, is the one that its party published;
+    /// otherwise says why not.
     pub fn check_release(&self, release: &Release, sha256: &str) -> Result<(), LogError> {
         let party = release.party();
         self.check_study(release.study())?;
@@ -370,10 +375,11 @@ impl EventLog {
         check_bytes(published, sha256)
     }
 
-    /// Whether a public dataset, whose file has this SHA-256, was published, and is the latest; otherwise says why not.
+    /// Whether a public dataset, whose file has this SHA-256, was published, and is the latest;
+    /// otherwise says why not.
     ///
-    /// Parties that release under a study that this one extends are checked against the log of that study, which must
-    /// be among `bases`.
+    /// Parties that release under a study that this one extends are checked against the log of that
+    /// study, which must be among `bases`.
     pub fn check_dataset<'a>(
         &'a self,
         dataset: &PublicDataset,
@@ -684,7 +690,8 @@ mod tests {
         assert!(tried > 100, "only {tried}");
     }
 
-    /// A hub can compute hashes anew, but it cannot sign for a party, nor change the study, nor keep the head.
+    /// A hub can compute hashes anew, but it cannot sign for a party, nor change the study, nor
+    /// keep the head.
     #[test]
     fn a_hub_that_rewrites_the_chain_is_noticed() {
         let honest = log(&life()).unwrap();
@@ -915,8 +922,8 @@ mod tests {
         );
     }
 
-    /// The hub that tells of a study that extends another can make up the parties of the other only if nobody looks at
-    /// the other's log.
+    /// The hub that tells of a study that extends another can make up the parties of the other only
+    /// if nobody looks at the other's log.
     #[test]
     fn parties_of_a_base_are_checked_against_its_log() {
         let base = study(1);

@@ -1,7 +1,7 @@
 //! What a hub and those who talk to it say to each other, as JSON (docs/HUB.md).
 //!
-//! Plain data without promises: each side checks what it receives. With the feature `openapi` the types describe
-//! themselves to the hub's API description.
+//! Plain data without promises: each side checks what it receives. With the feature `openapi` the
+//! types describe themselves to the hub's API description.
 
 use serde::{Deserialize, Serialize};
 

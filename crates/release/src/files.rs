@@ -27,7 +27,8 @@ pub enum Audience {
 
 /// A file that is complete on disk under a temporary name beside its final one.
 ///
-/// The temporary name is fixed, so that a second run after a crash overwrites what the first one left.
+/// The temporary name is fixed, so that a second run after a crash overwrites what the first one
+/// left.
 #[must_use = "the file appears under its name only when it is published"]
 pub struct PendingFile {
     temporary: PathBuf,
@@ -105,7 +106,8 @@ impl PendingFile {
     }
 }
 
-/// Refuses early, before anything is computed or charged, what [`PendingFile::fill`] would refuse later.
+/// Refuses early, before anything is computed or charged, what [`PendingFile::fill`] would refuse
+/// later.
 pub fn check_writable(path: &Path, existing: Existing) -> Result<(), Error> {
     if path.file_name().is_none() || path.is_dir() {
         return Err(Error::write(path, io::Error::new(io::ErrorKind::InvalidInput, "it is a folder")));

@@ -1,5 +1,5 @@
-//! What published numbers say against a coefficient or R²: each kind with its words, the same for the command, reports,
-//! pages and Python.
+//! What published numbers say against a coefficient or R²: each kind with its words, the same for
+//! the command, reports, pages and Python.
 
 use std::fmt;
 
@@ -47,8 +47,8 @@ impl FindingKind {
 pub struct Finding {
     /// What is the matter.
     pub kind: FindingKind,
-    /// The columns of other parties that it is about, for [`FindingKind::Confounders`]; the features that it is about, for a
-    /// finding of R².
+    /// The columns of other parties that it is about, for [`FindingKind::Confounders`]; the
+    /// features that it is about, for a finding of R².
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub columns: Vec<String>,
 }

@@ -16,7 +16,8 @@ use crate::statement;
 use crate::study::{Column, Domain, Party, Study};
 use crate::{Error, FORMAT, SOFTWARE};
 
-/// λ of the paper's synthetic experiment; small beside the variance of any column that spans its bounds.
+/// λ of the paper's synthetic experiment; small beside the variance of any column that spans its
+/// bounds.
 pub const DEFAULT_RIDGE: f64 = 1e-4;
 
 /// Which regression to fit, and how.
@@ -214,8 +215,9 @@ fn label_position(encoded: &[Encoded<'_>], name: &str) -> Result<usize, Error> {
 
 /// The features asked for, or every column but the label's.
 ///
-/// Each whole set of indicators sums to one. Beside a free intercept, every categorical column with more than two levels
-/// therefore loses its first level, which the others are compared with; without one, from the second such column on.
+/// Each whole set of indicators sums to one. Beside a free intercept, every categorical column with
+/// more than two levels therefore loses its first level, which the others are compared with;
+/// without one, from the second such column on.
 fn feature_positions(
     encoded: &[Encoded<'_>],
     label: usize,
@@ -272,7 +274,8 @@ fn feature_positions(
     Ok(chosen)
 }
 
-/// Refuses features that name all levels of a column one by one: beside an intercept they are collinear.
+/// Refuses features that name all levels of a column one by one: beside an intercept they are
+/// collinear.
 fn refuse_whole_sets(encoded: &[Encoded<'_>], chosen: &[usize]) -> Result<(), Error> {
     for &first in chosen {
         let column = encoded[first].column.name();

@@ -1,9 +1,9 @@
 //! Panics, kept quiet.
 //!
-//! Decoders of other people's formats assert what they should check, and what they say when they panic may quote what
-//! they were decoding. [`guarded`] turns such a panic into an error without a word on stderr; [`silence`] keeps all
-//! others quiet too, in processes that hold rows. What is kept of a panic is the line of source code that it comes
-//! from, never its text.
+//! Decoders of other people's formats assert what they should check, and what they say when they
+//! panic may quote what they were decoding. [`guarded`] turns such a panic into an error without a
+//! word on stderr; [`silence`] keeps all others quiet too, in processes that hold rows. What is
+//! kept of a panic is the line of source code that it comes from, never its text.
 
 use std::cell::Cell;
 use std::fmt;
@@ -40,7 +40,8 @@ impl fmt::Display for Panicked {
 
 impl std::error::Error for Panicked {}
 
-/// What `work` gives, unless it panics. Nothing is printed then, whatever the process does with other panics.
+/// What `work` gives, unless it panics. Nothing is printed then, whatever the process does with
+/// other panics.
 pub fn guarded<T>(work: impl FnOnce() -> T) -> Result<T, Panicked> {
     listen();
     GUARDED.set(GUARDED.get() + 1);

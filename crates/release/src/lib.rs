@@ -1,7 +1,8 @@
 //! Everything that may be published: the study, releases, the public dataset and fitted models.
 //!
-//! This crate owns their file formats, hashes and signatures (docs/FORMAT.md). It has no type for a raw row,
-//! and neither has anything else that a server needs: that is the security argument of docs/ARCHITECTURE.md.
+//! This crate owns their file formats, hashes and signatures (docs/FORMAT.md). It has no type for a
+//! raw row, and neither has anything else that a server needs: that is the security argument of
+//! docs/ARCHITECTURE.md.
 //!
 //! ```
 //! use potluck_core::mixing::MixingKey;

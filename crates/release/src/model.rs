@@ -1,4 +1,5 @@
-//! A fitted regression as a file: coefficients in original units, their uncertainty, and what was used.
+//! A fitted regression as a file: coefficients in original units, their uncertainty, and what was
+//! used.
 
 use std::fmt;
 use std::fs;
@@ -302,8 +303,8 @@ pub struct Model {
     pub estimand: Estimand,
     /// The label's value where every feature is 0.
     pub intercept: Estimate,
-    /// Whether the intercept was estimated; otherwise it follows from the bounds, because the fit goes through the
-    /// middle of all of them.
+    /// Whether the intercept was estimated; otherwise it follows from the bounds, because the fit
+    /// goes through the middle of all of them.
     pub free_intercept: bool,
     /// The intercept to predict with.
     pub prediction_intercept: f64,
@@ -385,10 +386,12 @@ impl Model {
         }
     }
 
-    /// The prediction for one subject: `value(term)` is the subject's value of a feature, `None` if missing.
+    /// The prediction for one subject: `value(term)` is the subject's value of a feature, `None` if
+    /// missing.
     ///
-    /// Inputs are clamped to what the release kept of their columns, missing ones count as its centre, and the
-    /// result is clamped to what it kept of the label: the model knows nothing outside.
+    /// Inputs are clamped to what the release kept of their columns, missing ones count as its
+    /// centre, and the result is clamped to what it kept of the label: the model knows nothing
+    /// outside.
     pub fn predict(&self, value: impl Fn(&Term) -> Option<f64>) -> f64 {
         let contribution = |coefficient: &Coefficient| {
             let input = value(&coefficient.term).filter(|x| x.is_finite());

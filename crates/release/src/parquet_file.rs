@@ -1,9 +1,10 @@
-//! Parquet files that may be damaged, or made to do harm: what they claim is held against what is there before their
-//! decoder believes it.
+//! Parquet files that may be damaged, or made to do harm: what they claim is held against what is
+//! there before their decoder believes it.
 //!
-//! The decoder allocates what a file says it will need, and the process ends where that is more than there is. So the
-//! sizes of pages, the shape of the schema and the lengths of delta-coded lists are looked at first; and where the
-//! decoder asserts something that cannot be seen from outside, a panic becomes an error ([`guarded`]).
+//! The decoder allocates what a file says it will need, and the process ends where that is more
+//! than there is. So the sizes of pages, the shape of the schema and the lengths of delta-coded
+//! lists are looked at first; and where the decoder asserts something that cannot be seen from
+//! outside, a panic becomes an error ([`guarded`]).
 
 use std::io::Read;
 use std::sync::Arc;
@@ -21,8 +22,8 @@ use crate::thrift::{I32, LIST, STRUCT, Thrift};
 
 /// What a page or a buffer may always decompress to.
 const SMALL: u64 = 1 << 26;
-/// What it may decompress to for each byte that it takes, if that is more. Nobody's numbers are so regular in such
-/// amounts.
+/// What it may decompress to for each byte that it takes, if that is more. Nobody's numbers are so
+/// regular in such amounts.
 const MOST_A_BYTE: u64 = 256;
 /// How deep a schema may be.
 const DEEPEST: usize = 64;
@@ -50,8 +51,8 @@ pub fn describe<R: ChunkReader>(file: &R) -> Option<ArrowReaderMetadata> {
     metadata.ok()?.ok().filter(|metadata| is_within(metadata.metadata(), length))
 }
 
-/// Whether the pages of the columns (those at the ends of the schema's branches) that `wanted` asks for can be what
-/// they claim to be.
+/// Whether the pages of the columns (those at the ends of the schema's branches) that `wanted` asks
+/// for can be what they claim to be.
 pub fn has_plausible_pages<R: ChunkReader + 'static>(
     file: &Arc<R>,
     metadata: &ParquetMetaData,
@@ -87,7 +88,8 @@ fn is_within(metadata: &ParquetMetaData, length: u64) -> bool {
     })
 }
 
-/// The decoder makes room for as many children as an element of the schema claims, and goes down as deep.
+/// The decoder makes room for as many children as an element of the schema claims, and goes down as
+/// deep.
 fn has_plausible_schema(footer: &[u8]) -> Option<()> {
     Thrift::new(footer).fields(|thrift, number, kind| match (number, kind) {
         (2, LIST) => {
@@ -163,7 +165,8 @@ impl Claim {
     }
 
     fn is_plausible(&self) -> bool {
-        // Every value of a dictionary takes a byte at least, and the decoder makes room for all of them.
+        // Every value of a dictionary takes a byte at least, and the decoder makes room for all of
+        // them.
         self.uncompressed <= most_of(self.compressed)
             && (!self.dictionary || self.values <= self.uncompressed)
     }
@@ -200,7 +203,8 @@ fn are_pages_plausible<R: ChunkReader + 'static>(
     Some(())
 }
 
-/// The delta encodings of texts begin with lists of lengths, for which the decoder makes room as their own headers say.
+/// The delta encodings of texts begin with lists of lengths, for which the decoder makes room as
+/// their own headers say.
 fn are_lists_plausible(page: &Page, column: &ColumnDescriptor) -> Option<()> {
     let bytes: &[u8] = page.buffer();
     let values = match page {
@@ -274,7 +278,8 @@ mod tests {
 
     use super::*;
 
-    /// A field of a structure that holds an integer of 32 bits; `step` is how far its number is from the one before.
+    /// A field of a structure that holds an integer of 32 bits; `step` is how far its number is
+    /// from the one before.
     fn integer(step: u8, value: u64) -> Vec<u8> {
         let mut bytes = vec![step << 4 | I32];
         let mut left = value * 2;

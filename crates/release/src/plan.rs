@@ -81,7 +81,8 @@ pub struct ExpectedAccuracy {
 }
 
 impl Plan {
-    /// The plan of a study; of one that is not sealed yet, with the numbers it would be sealed with.
+    /// The plan of a study; of one that is not sealed yet, with the numbers it would be sealed
+    /// with.
     pub fn new(study: &Study, sealed: bool) -> Result<Self, Error> {
         let definition = study.definition();
         let shares = noise_shares(study)?;

@@ -1,5 +1,5 @@
-//! What to expect of a study, from releases of made-up people: what `potluck simulate` says, in the command and in
-//! Python.
+//! What to expect of a study, from releases of made-up people: what `potluck simulate` says, in the
+//! command and in Python.
 
 use serde::{Deserialize, Serialize};
 

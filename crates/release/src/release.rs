@@ -20,7 +20,8 @@ use crate::{Error, FORMAT, SOFTWARE, canonical};
 
 const KIND: &str = "release";
 
-/// One noised statistic of a release, as it stands in the manifest: every parameter exactly as used.
+/// One noised statistic of a release, as it stands in the manifest: every parameter exactly as
+/// used.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct StageRecord {
@@ -121,8 +122,8 @@ pub(crate) struct ReleaseRecord {
 }
 
 impl ReleaseRecord {
-    /// The record that follows from the study and the sums of the stages before the mixed rows, without hash and
-    /// signature; and the stage of the mixed rows.
+    /// The record that follows from the study and the sums of the stages before the mixed rows,
+    /// without hash and signature; and the stage of the mixed rows.
     fn expected(study: &Study, party: &str, sums: &[Vec<i64>]) -> Result<(Self, Stage), Error> {
         let columns = study.own_party(party)?.encoded_names();
         let mut stages = Vec::with_capacity(sums.len() + 1);
@@ -158,12 +159,14 @@ impl ReleaseRecord {
         earlier.iter().map(StageRecord::sums).collect()
     }
 
-    /// The whole manifest, in the form that is hashed or, with hash and signature, in the form that is stored.
+    /// The whole manifest, in the form that is hashed or, with hash and signature, in the form that
+    /// is stored.
     fn manifest(&self, study: &Study, sealed: bool) -> Value {
         manifest(KIND, study, self, if sealed { &[] } else { &["content_hash", "signature"] })
     }
 
-    /// Checks everything that this record says about `columns` under `study`, and returns who signed it.
+    /// Checks everything that this record says about `columns` under `study`, and returns who
+    /// signed it.
     pub(crate) fn verify(
         &self,
         study: &Study,
@@ -230,7 +233,8 @@ pub struct Written {
 }
 
 impl<'a> Outline<'a> {
-    /// The release of `party` that follows from the noised sums of the stages before the mixed rows.
+    /// The release of `party` that follows from the noised sums of the stages before the mixed
+    /// rows.
     pub fn new(
         study: &'a Study,
         party: &str,
@@ -241,10 +245,12 @@ impl<'a> Outline<'a> {
         Ok(Self { study, record, mixed, signing_key })
     }
 
-    /// Writes the release under its temporary name; nothing is pending if the file is there already, byte for byte.
+    /// Writes the release under its temporary name; nothing is pending if the file is there
+    /// already, byte for byte.
     ///
-    /// `mixed` gives the noised sums of the mixed rows, row by row, in pieces of any length. It is called again where
-    /// a file is there but differs. One row group is in memory at a time, and the same sums give the same bytes.
+    /// `mixed` gives the noised sums of the mixed rows, row by row, in pieces of any length. It is
+    /// called again where a file is there but differs. One row group is in memory at a time, and
+    /// the same sums give the same bytes.
     pub fn write<E: From<Error>, I: Iterator<Item = Result<Vec<i64>, E>>>(
         &self,
         path: &Path,
@@ -315,7 +321,8 @@ pub struct Release {
 }
 
 impl Release {
-    /// The release of `party` in memory, from the noised sums of all its stages (those of the mixed rows row by row).
+    /// The release of `party` in memory, from the noised sums of all its stages (those of the mixed
+    /// rows row by row).
     pub fn new(
         study: &Study,
         party: &str,
@@ -341,8 +348,9 @@ impl Release {
         Ok(Self { study, record, columns, signer })
     }
 
-    /// Reads a release that `party` is expected to make under `study`, from somebody who may mean harm: as [`read`](Self::read),
-    /// but what claims to be anything else, or to be larger, is refused before any of it is decoded.
+    /// Reads a release that `party` is expected to make under `study`, from somebody who may mean
+    /// harm: as [`read`](Self::read), but what claims to be anything else, or to be larger, is
+    /// refused before any of it is decoded.
     pub fn read_for(path: &Path, study: &Study, party: &str) -> Result<Self, Error> {
         let width = study.definition().party(party)?.width();
         let refuse = |what: &str| Err(Error::tampered(path, what));
@@ -374,7 +382,8 @@ impl Release {
         })?;
         let (_, record): (Study, ReleaseRecord) = split_manifest(&mut manifest, path)?;
         let signer = record.verify(study, &columns, path)?;
-        // Another version of potluck may word it otherwise, and so may somebody who claims to be one.
+        // Another version of potluck may word it otherwise, and so may somebody who claims to be
+        // one.
         if record.statement != statement::of_release(study, party)? {
             return Err(Error::tampered(
                 path,
@@ -414,8 +423,9 @@ impl Release {
         self.record.earlier_sums().expect("a release is verified")
     }
 
-    /// The noised sums of the stages before one of the release of `party` under `study`, counted from 1: what an auditor
-    /// needs to recompute that stage. The last stage unless another is asked for.
+    /// The noised sums of the stages before one of the release of `party` under `study`, counted
+    /// from 1: what an auditor needs to recompute that stage. The last stage unless another is
+    /// asked for.
     pub fn sums_before(
         &self,
         study: &Study,
@@ -545,7 +555,8 @@ mod tests {
         sums.chunks(length).map(|piece| Ok(piece.to_vec()))
     }
 
-    /// More rows than a row group holds: the file is that of the release in memory, whatever the pieces.
+    /// More rows than a row group holds: the file is that of the release in memory, whatever the
+    /// pieces.
     #[test]
     fn a_release_is_written_as_its_sums_come() {
         const ROWS: usize = 600_001;
@@ -596,7 +607,8 @@ mod tests {
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
     }
 
-    /// Whoever forges an unsigned release can make its hash right; what it says must still follow from the study.
+    /// Whoever forges an unsigned release can make its hash right; what it says must still follow
+    /// from the study.
     #[test]
     fn forged_records_are_refused_though_their_hash_is_right() {
         type Forgery = fn(&mut ReleaseRecord, &mut Columns);

@@ -44,7 +44,8 @@ impl SigningKey {
         write_file(path, text.as_bytes(), existing, Audience::Owner)
     }
 
-    /// Writes the private key, and the public key beside it with `.pub` behind; returns where that is.
+    /// Writes the private key, and the public key beside it with `.pub` behind; returns where that
+    /// is.
     pub fn save_pair(&self, path: &Path, existing: Existing) -> Result<PathBuf, Error> {
         let mut name = path.as_os_str().to_owned();
         name.push(".pub");

@@ -123,13 +123,14 @@ pub fn of_party(study: &Study, party: &str) -> Result<Vec<String>, Error> {
     ])
 }
 
-/// What the release of `party` promises, alone and together with those of the other parties of the study.
+/// What the release of `party` promises, alone and together with those of the other parties of the
+/// study.
 pub fn of_release(study: &Study, party: &str) -> Result<Vec<String>, Error> {
     Ok([of_party(study, party)?, joint(study, study.definition().parties().len())].concat())
 }
 
-/// What `party` gives away, beside its release, if the study makes it refuse a table for what stands in it; nothing if
-/// the study does not.
+/// What `party` gives away, beside its release, if the study makes it refuse a table for what
+/// stands in it; nothing if the study does not.
 pub fn refusals(study: &Study, party: &str) -> Result<Option<String>, Error> {
     let columns = study.definition().party(party)?.columns();
     let named = |refuses: fn(&Column) -> bool, what: &str| {

@@ -1,4 +1,5 @@
-//! What releases say of their columns, in original units: for whoever wants to know what can be seen in them.
+//! What releases say of their columns, in original units: for whoever wants to know what can be
+//! seen in them.
 
 use potluck_core::calibrated::Layout;
 use serde::Serialize;
@@ -18,14 +19,15 @@ const CLEARLY: f64 = 3.0;
 pub struct PartySummary {
     /// The party.
     pub party: String,
-    /// Encoded columns that can vary on their own; the levels of a column sum to one. The noise grows with its
-    /// square root.
+    /// Encoded columns that can vary on their own; the levels of a column sum to one. The noise
+    /// grows with its square root.
     pub free_columns: u64,
     /// Standard deviation of the noise in the mixed rows, in units of the released values.
     pub noise: f64,
     /// One an encoded column.
     pub columns: Vec<ColumnSummary>,
-    /// Covariances between the party's encoded columns, in original units; of calibrated releases only.
+    /// Covariances between the party's encoded columns, in original units; of calibrated releases
+    /// only.
     pub covariance: Option<Vec<Vec<f64>>>,
 }
 
@@ -50,8 +52,8 @@ pub struct ColumnSummary {
     pub range: [f64; 2],
     /// Standard deviation of the noise in a mixed row, which holds many people.
     pub noise: f64,
-    /// Part of the variance of the mixed rows that is noise; above 1 where chance made them smaller than the noise
-    /// alone would be.
+    /// Part of the variance of the mixed rows that is noise; above 1 where chance made them smaller
+    /// than the noise alone would be.
     pub noise_share: f64,
     /// Whether the spread stands clear of its noise; otherwise the column is drowned.
     pub resolved: bool,

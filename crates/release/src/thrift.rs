@@ -1,4 +1,5 @@
-//! Just enough of Thrift's compact protocol to see what a Parquet file claims before its decoder believes it.
+//! Just enough of Thrift's compact protocol to see what a Parquet file claims before its decoder
+//! believes it.
 //!
 //! Stricter than a reader has to be: what is not exactly as the format says gives nothing.
 

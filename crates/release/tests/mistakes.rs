@@ -107,7 +107,8 @@ fn what_is_missing_is_said_once_and_what_follows_from_a_mistake_is_not_said() {
             "3 study.name: is missing; write text in quotes",
         ]
     );
-    // A misspelt key is not missing; without the method it is not known whether the rest goes with it.
+    // A misspelt key is not missing; without the method it is not known whether the rest goes with
+    // it.
     assert_eq!(
         said(&[("rows = 1000", "Rows = 1000"), ("method = \"rmgm\"", "method = \"dgmm\""), ("hi = 200", "")]),
         [

@@ -1,8 +1,9 @@
 //! Writes the report on a made-up study of three parties to standard output:
 //! `cargo run -p potluck-report --example sample > report.html`.
 //!
-//! The people are drawn from a seed and go through the real encoding, mixing and noise, so the page is what
-//! a study of this size would give. With `ols` or `debiased` behind `--`, the study uses the paper's method.
+//! The people are drawn from a seed and go through the real encoding, mixing and noise, so the page
+//! is what a study of this size would give. With `ols` or `debiased` behind `--`, the study uses
+//! the paper's method.
 
 use std::error::Error;
 

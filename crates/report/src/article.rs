@@ -1,4 +1,5 @@
-//! The report on one model: the answer first, then what limits it, then everything needed to check it.
+//! The report on one model: the answer first, then what limits it, then everything needed to check
+//! it.
 
 use maud::{Markup, PreEscaped, html};
 use potluck_release::findings::HEADING;
@@ -24,8 +25,9 @@ pub fn article(model: &Model, dataset: &PublicDataset) -> String {
     markup(model, dataset).into_string()
 }
 
-/// What the fit found, for a page that has a heading of its own and says elsewhere what was released and promised: the
-/// answer, what limits it and what the uncertainty is made of, as an HTML fragment under headings of level 2 and 3.
+/// What the fit found, for a page that has a heading of its own and says elsewhere what was
+/// released and promised: the answer, what limits it and what the uncertainty is made of, as an
+/// HTML fragment under headings of level 2 and 3.
 pub fn outcome(model: &Model, dataset: &PublicDataset) -> String {
     let level = Level(2);
     let markup = html! {

@@ -1,4 +1,5 @@
-//! Cards: short fragments for notebooks, each with a stylesheet of its own that leaves the page around it alone.
+//! Cards: short fragments for notebooks, each with a stylesheet of its own that leaves the page
+//! around it alone.
 
 use maud::{Markup, PreEscaped, html};
 use potluck_release::statement::Guarantee;

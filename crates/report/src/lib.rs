@@ -9,8 +9,8 @@
 //! are for notebooks. Fragments take their colours from [`STYLESHEET`]; charts also look right
 //! without it.
 //!
-//! Everything here reads published things only. Names, units and descriptions come from strangers and are
-//! escaped wherever they are shown.
+//! Everything here reads published things only. Names, units and descriptions come from strangers
+//! and are escaped wherever they are shown.
 
 mod article;
 mod card;

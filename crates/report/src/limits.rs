@@ -15,7 +15,8 @@ use crate::chart::parts::{NAMES, PARTS, shares};
 use crate::numbers;
 use crate::words::{self, named, of_which, split};
 
-/// Clipping is spoken of where it makes up this much of the variance, or shrank a spread by this factor.
+/// Clipping is spoken of where it makes up this much of the variance, or shrank a spread by this
+/// factor.
 const NOTABLE_CLIPPING: f64 = 0.1;
 const NOTABLE_ATTENUATION: f64 = 1.1;
 /// Open correlations are spoken of where they make up this much of the variance.
@@ -202,7 +203,8 @@ fn resolved(model: &Model) -> Text {
         })
 }
 
-/// The parts of the variances in the order of [`NAMES`], averaged over the features; `None` where one is not known.
+/// The parts of the variances in the order of [`NAMES`], averaged over the features; `None` where
+/// one is not known.
 fn average_parts(model: &Model) -> Option<[f64; PARTS]> {
     let count = model.coefficients.len() as f64;
     let mut average = [0.0; PARTS];
@@ -293,7 +295,8 @@ impl<'a> Alternatives<'a> {
         let layouts: Vec<Layout> =
             plans.map(|plan| plan.map(|plan| plan.layout().clone())).collect::<Option<_>>()?;
         let mut alternatives = Self { study, layouts, k: None, variance: 0.0 };
-        // Later parties inherit k from the study that they extend; those of the first one tell whether it is the rule's.
+        // Later parties inherit k from the study that they extend; those of the first one tell
+        // whether it is the rule's.
         let first = &alternatives.layouts[..study.origin().definition().parties().len()];
         let usual = Plan::new(definition.rows(), study.mu(), first, None).ok()?;
         alternatives.k = (usual.k() != study.seal().k()).then(|| study.seal().k());
@@ -301,7 +304,8 @@ impl<'a> Alternatives<'a> {
         Some(alternatives)
     }
 
-    /// Variance that noise and mixing would give the cross moment of two standardised columns of the widest party.
+    /// Variance that noise and mixing would give the cross moment of two standardised columns of
+    /// the widest party.
     fn variance_at(&self, rows: u64, mu: Mu) -> Option<f64> {
         let plan = Plan::new(rows, mu, &self.layouts, self.k).ok()?;
         let widest = self.layouts.iter().max_by_key(|layout| layout.effective_width())?;

@@ -9,7 +9,8 @@ const MOST_DECIMALS: i32 = 6;
 /// Digits after the point of a mantissa, at most.
 const MOST_MANTISSA: i32 = 6;
 
-/// The place to which an estimate, its error and its interval are rounded: two digits of the standard error.
+/// The place to which an estimate, its error and its interval are rounded: two digits of the
+/// standard error.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Rounding {
     /// The last digit shown stands for 10^place.
@@ -95,7 +96,8 @@ pub fn percent(share: f64) -> String {
     }
 }
 
-/// A share of one with this many decimals at most, within 0 and 1 whatever chance made of its estimate.
+/// A share of one with this many decimals at most, within 0 and 1 whatever chance made of its
+/// estimate.
 pub(crate) fn share(value: f64, decimals: usize) -> String {
     if value.is_nan() { not_finite(value) } else { trim_zeros(&fixed(value.clamp(0.0, 1.0), decimals)) }
 }

@@ -7,13 +7,14 @@ use sha2::{Digest, Sha256};
 
 use crate::article;
 
-/// The rules that lay out [`article`](crate::article()) and recolour charts, for light and dark, screen and paper.
+/// The rules that lay out [`article`](crate::article()) and recolour charts, for light and dark,
+/// screen and paper.
 pub const STYLESHEET: &str = include_str!("style.css");
 
 /// One HTML file that holds the whole report and needs nothing else.
 ///
-/// Its content security policy allows the one stylesheet inside it, by hash, and forbids all else: whatever
-/// might get past escaping could neither run nor load anything.
+/// Its content security policy allows the one stylesheet inside it, by hash, and forbids all else:
+/// whatever might get past escaping could neither run nor load anything.
 pub fn page(model: &Model, dataset: &PublicDataset) -> String {
     let title = format!("Regression of {} · study {} · potluck", model.label.name(), model.study);
     document(&title, &article::markup(model, dataset), "Made from published releases only.")

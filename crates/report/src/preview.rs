@@ -23,7 +23,8 @@ pub(crate) struct Preview<'a> {
     pub(crate) coefficients: Vec<PreviewCoefficient<'a>>,
 }
 
-/// One coefficient over all simulated releases, in standard deviations of the label for one of the feature.
+/// One coefficient over all simulated releases, in standard deviations of the label for one of the
+/// feature.
 pub(crate) struct PreviewCoefficient<'a> {
     /// The feature.
     pub(crate) name: &'a str,

@@ -1,4 +1,5 @@
-//! What the releases promise, in numbers and in words: for each party alone and for all together, always both.
+//! What the releases promise, in numbers and in words: for each party alone and for all together,
+//! always both.
 
 use maud::{Markup, html};
 use potluck_release::statement::{self, Guarantee};

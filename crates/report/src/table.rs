@@ -14,8 +14,8 @@ pub(crate) struct Table<'a> {
 
 impl Table<'_> {
     pub(crate) fn markup(&self) -> Markup {
-        // The roles repeat what the elements mean, because a stylesheet that lays rows out as cards makes some
-        // browsers forget it.
+        // The roles repeat what the elements mean, because a stylesheet that lays rows out as cards
+        // makes some browsers forget it.
         html! {
             table role="table" {
                 caption { (self.caption) }

@@ -51,8 +51,8 @@ pub fn name(name: &str) -> Markup {
     html! { bdi { (name) } }
 }
 
-/// Names in a sentence: "a, b and c", the last few counted where there are many. Each comes with the words before it;
-/// words without a name may end the list.
+/// Names in a sentence: "a, b and c", the last few counted where there are many. Each comes with
+/// the words before it; words without a name may end the list.
 pub(crate) fn named(all: &[String]) -> Vec<(String, Option<&str>)> {
     let shown = if all.len() > NAMES { NAMES - 1 } else { all.len() };
     let before = |at: usize| match at {

@@ -81,7 +81,8 @@ fn scramble(seed: u64) -> i64 {
     ((x ^ (x >> 31)) >> 43) as i64 - (1 << 20)
 }
 
-/// Made-up releases of the first `parties` parties: every column is its own sequence plus a part of the one before.
+/// Made-up releases of the first `parties` parties: every column is its own sequence plus a part of
+/// the one before.
 fn dataset(study: &Study, parties: usize) -> PublicDataset {
     let mut releases = Vec::new();
     for (at, party) in study.definition().parties().iter().take(parties).enumerate() {
@@ -106,7 +107,8 @@ fn clinics() -> (Model, PublicDataset) {
     (model(&dataset, "pressure", Learner::Ols), dataset)
 }
 
-/// The releases of made-up people: a column is its own noise plus a part of what all columns have in common.
+/// The releases of made-up people: a column is its own noise plus a part of what all columns have
+/// in common.
 fn calibrated_dataset(study: &Study) -> PublicDataset {
     let mut rng = ChaCha20Rng::seed_from_u64(5);
     let rows = study.definition().rows() as usize;

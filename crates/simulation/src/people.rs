@@ -67,7 +67,8 @@ impl People {
         self.parties[party].iter().map(|column| column.batch(rows.clone())).collect()
     }
 
-    /// The sums of every party's first stage, kept for the next simulation: they are the same whatever the privacy.
+    /// The sums of every party's first stage, kept for the next simulation: they are the same
+    /// whatever the privacy.
     pub(crate) fn first_sums(&self, stages: &[Stage], compute: impl Fn() -> Vec<Vec<i64>>) -> Vec<Vec<i64>> {
         let kept = self.first.get_or_init(|| FirstSums {
             of: stages.iter().map(|stage| (stage.encoder.clone(), stage.statistic.clone())).collect(),

@@ -86,8 +86,9 @@ impl Rehearsal {
         Ok(Self { study, label, wanted })
     }
 
-    /// Makes people up, has them released again and again on several threads, and looks at all fits; the same whatever
-    /// the number of threads. `watch` hears how many releases there are, and may ask to stop.
+    /// Makes people up, has them released again and again on several threads, and looks at all
+    /// fits; the same whatever the number of threads. `watch` hears how many releases there are,
+    /// and may ask to stop.
     pub fn preview(
         &self,
         threads: NonZero<usize>,

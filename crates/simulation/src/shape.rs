@@ -1,5 +1,5 @@
-//! People in the shape of a study: bell-shaped columns well inside their bounds, levels equally frequent, and a label
-//! that all features together explain in part.
+//! People in the shape of a study: bell-shaped columns well inside their bounds, levels equally
+//! frequent, and a label that all features together explain in part.
 
 use potluck_core::encoding::Encoder;
 use potluck_core::learn::{Released, Ridge, ols};
@@ -115,7 +115,8 @@ impl Truth {
         })
     }
 
-    /// The slope of a feature, and what takes it to standard deviations of the label for one of the feature.
+    /// The slope of a feature, and what takes it to standard deviations of the label for one of the
+    /// feature.
     pub(crate) fn of(&self, name: &str) -> (f64, f64) {
         let spread =
             |values: &[f64]| (values.iter().map(|v| v * v).sum::<f64>() / values.len() as f64).sqrt();
@@ -161,8 +162,8 @@ impl Truth {
     }
 }
 
-/// Encoded columns in original units, with their names, the label last. As in a fit, levels are compared with the first
-/// one.
+/// Encoded columns in original units, with their names, the label last. As in a fit, levels are
+/// compared with the first one.
 fn encoded(definition: &Definition, label: &str, people: &People) -> Vec<(String, Vec<f64>)> {
     let mut encoded = Vec::new();
     let mut of_label = Vec::new();

@@ -20,7 +20,8 @@ pub struct Simulation<'a> {
 }
 
 impl<'a> Simulation<'a> {
-    /// People, in the order of the study's parties and columns, and what stands for them under its mixing key.
+    /// People, in the order of the study's parties and columns, and what stands for them under its
+    /// mixing key.
     pub fn new(study: &'a Study, people: &'a People, subjects: &'a Subjects) -> Self {
         let definition = study.definition();
         let columns = definition.parties().iter().map(|party| party.columns().len());
@@ -31,8 +32,8 @@ impl<'a> Simulation<'a> {
         Self { study, people, subjects }
     }
 
-    /// The public dataset of all releases, none of which is signed. The noise of each stage of a party, counted from 0,
-    /// comes from what `noise` gives for it.
+    /// The public dataset of all releases, none of which is signed. The noise of each stage of a
+    /// party, counted from 0, comes from what `noise` gives for it.
     pub fn dataset(
         &self,
         noise: impl FnMut(usize, &Stage) -> Box<dyn Noise>,
@@ -49,8 +50,8 @@ impl<'a> Simulation<'a> {
         PublicDataset::join(self.study, &releases, Completeness::All)
     }
 
-    /// The noised sums of every stage, party after party. `look` sees what is mixed, in batches: encoded rows of all
-    /// parties side by side, and their width.
+    /// The noised sums of every stage, party after party. `look` sees what is mixed, in batches:
+    /// encoded rows of all parties side by side, and their width.
     pub fn sums(
         &self,
         mut noise: impl FnMut(usize, &Stage) -> Box<dyn Noise>,
@@ -88,7 +89,8 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    /// Calls `add` with the rows of each batch, and the position of the first and of the one behind the last.
+    /// Calls `add` with the rows of each batch, and the position of the first and of the one behind
+    /// the last.
     fn batches(&self, mut add: impl FnMut(usize, usize)) {
         for first in (0..self.people.rows()).step_by(BATCH) {
             add(first, self.people.rows().min(first + BATCH));
@@ -110,7 +112,8 @@ impl<'a> Simulation<'a> {
         stages.iter().enumerate().map(of_party).collect()
     }
 
-    /// The mixed rows of every party, added up side by side: people fall into the same rows everywhere.
+    /// The mixed rows of every party, added up side by side: people fall into the same rows
+    /// everywhere.
     fn mixed(
         &self,
         stages: &[Stage],

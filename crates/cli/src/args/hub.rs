@@ -11,7 +11,8 @@ use potluck_client::{HubAddress, StudyAddress};
 #[derive(Args)]
 #[command(next_help_heading = "Connection")]
 pub(crate) struct ConnectionArguments {
-    /// Trust this authority's certificate (PEM) instead of the well-known ones, for hubs with one of their own
+    /// Trust this authority's certificate (PEM) instead of the well-known ones, for hubs with one
+    /// of their own
     #[arg(long, value_name = "FILE", env = "POTLUCK_CA_CERT")]
     pub(crate) ca_cert: Option<PathBuf>,
     /// Allow tokens to travel unencrypted to another machine
@@ -25,7 +26,8 @@ pub(crate) struct ConnectionArguments {
 /// Who coordinates.
 #[derive(Args)]
 pub(crate) struct CoordinatorArguments {
-    /// File with the coordinator's token; `-` reads standard input [default: environment POTLUCK_HUB_TOKEN]
+    /// File with the coordinator's token; `-` reads standard input [default: environment
+    /// POTLUCK_HUB_TOKEN]
     #[arg(long, value_name = "FILE")]
     pub(crate) token_file: Option<PathBuf>,
 }

@@ -14,7 +14,8 @@ pub(crate) struct MembershipArguments {
     /// The study: the address of its page
     #[arg(value_name = "URL")]
     pub(crate) study: StudyAddress,
-    /// Folder with what is kept of this study [default: potluck/parties/STUDY-PARTY in the user's data folder]
+    /// Folder with what is kept of this study [default: potluck/parties/STUDY-PARTY in the user's
+    /// data folder]
     #[arg(long, value_name = "DIR")]
     pub(crate) state: Option<PathBuf>,
 }
@@ -22,8 +23,8 @@ pub(crate) struct MembershipArguments {
 /// Which logs are taken.
 #[derive(Args)]
 pub(crate) struct LogArguments {
-    /// Go on though the hub's log does not go on from where you last saw it: only if whoever runs the hub says that it was
-    /// restored from a backup
+    /// Go on though the hub's log does not go on from where you last saw it: only if whoever runs
+    /// the hub says that it was restored from a backup
     #[arg(long)]
     pub(crate) log_was_restored: bool,
 }
@@ -84,7 +85,8 @@ pub(crate) struct PartyRelease {
     /// Which party you are, if you accepted for several
     #[arg(long, value_name = "NAME")]
     pub(crate) party: Option<String>,
-    /// Your table: CSV (also gzipped), Parquet or Arrow IPC; `-` reads standard input. Not needed once the release is drawn
+    /// Your table: CSV (also gzipped), Parquet or Arrow IPC; `-` reads standard input. Not needed
+    /// once the release is drawn
     #[arg(long, value_name = "FILE")]
     pub(crate) data: Option<PathBuf>,
     /// The column that holds ids

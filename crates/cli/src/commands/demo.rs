@@ -1,4 +1,5 @@
-//! `potluck demo`: three clinics with made-up patients, through the same code as the single commands.
+//! `potluck demo`: three clinics with made-up patients, through the same code as the single
+//! commands.
 
 use std::fmt::Write as _;
 use std::fs;

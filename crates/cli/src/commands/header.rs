@@ -1,7 +1,8 @@
 //! Column names for a public study, from a party's private table.
 //!
-//! The schema of a Parquet or Arrow file is made of names. The first line of a CSV file is made of names only if
-//! somebody wrote them there: without a header line it is a person, and a study is public.
+//! The schema of a Parquet or Arrow file is made of names. The first line of a CSV file is made of
+//! names only if somebody wrote them there: without a header line it is a person, and a study is
+//! public.
 
 use std::path::Path;
 
@@ -10,8 +11,9 @@ use potluck_party::{Error, Table};
 
 use super::Settings;
 
-/// The names of a table's columns. Of a CSV file, only its first line is looked at, and only names that somebody who
-/// can see them has confirmed are given: who passes `--yes-header`, or who is asked.
+/// The names of a table's columns. Of a CSV file, only its first line is looked at, and only names
+/// that somebody who can see them has confirmed are given: who passes `--yes-header`, or who is
+/// asked.
 pub(super) fn column_names(path: &Path, confirmed: bool, settings: &Settings<'_>) -> Result<Vec<String>> {
     let table = Table::open(path, &settings.resources.tmp)?;
     let names = table.column_names()?;
@@ -45,7 +47,8 @@ pub(super) fn column_names(path: &Path, confirmed: bool, settings: &Settings<'_>
     Ok(names)
 }
 
-/// Whether a field may be the name of a column rather than a value. What it lets through is still asked about.
+/// Whether a field may be the name of a column rather than a value. What it lets through is still
+/// asked about.
 fn can_be_a_name(field: &str) -> bool {
     let field = field.trim();
     let has_letter = field.chars().any(char::is_alphabetic);

@@ -1,7 +1,8 @@
-//! Damaged files of every kind: a documented exit code, bounded memory, and no word of what is in them.
+//! Damaged files of every kind: a documented exit code, bounded memory, and no word of what is in
+//! them.
 //!
-//! `POTLUCK_MUTATIONS` sets how many damaged files the command is given; the code that reads is given ten times as
-//! many.
+//! `POTLUCK_MUTATIONS` sets how many damaged files the command is given; the code that reads is
+//! given ten times as many.
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, unreachable_pub)]
 
@@ -23,7 +24,8 @@ use rustix::process::{Resource, Rlimit, setrlimit};
 use seeds::{FILE, Kind, SECRETS, Seed};
 use support::{Outcome, Workplace};
 
-/// Address space that the command may use, in KiB; and seconds of a processor, so that nothing can hang.
+/// Address space that the command may use, in KiB; and seconds of a processor, so that nothing can
+/// hang.
 const MEMORY: usize = 1 << 20;
 const PROCESSOR: usize = 60;
 

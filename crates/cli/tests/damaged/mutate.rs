@@ -40,7 +40,8 @@ pub fn damaged(bytes: &[u8], other: &[u8], dice: &mut Dice) -> Vec<u8> {
     copy
 }
 
-/// A place in the file: descriptions stand at its start and at its end, so these are hit more often.
+/// A place in the file: descriptions stand at its start and at its end, so these are hit more
+/// often.
 fn place(length: usize, dice: &mut Dice) -> usize {
     let near = dice.below(length.min(400));
     match dice.below(4) {

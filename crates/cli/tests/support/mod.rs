@@ -10,7 +10,8 @@ use potluck_fixtures::clinics;
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// A folder with a sealed study, tables of two parties and a ledger with a budget for one release each.
+/// A folder with a sealed study, tables of two parties and a ledger with a budget for one release
+/// each.
 pub struct Workplace {
     folder: TempDir,
 }

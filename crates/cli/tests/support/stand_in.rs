@@ -1,4 +1,5 @@
-//! A hub in the test's own process, as honest as the test wants it: the contract of the API without the real one's care.
+//! A hub in the test's own process, as honest as the test wants it: the contract of the API without
+//! the real one's care.
 #![allow(dead_code, unreachable_pub, clippy::unwrap_used)]
 
 use std::collections::BTreeMap;

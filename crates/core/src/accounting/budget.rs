@@ -120,8 +120,8 @@ impl Mu {
         }
     }
 
-    /// μ as a float: exact below 2^21, which holds for every μ that [`Mu::analytic`] and [`Mu::classical`]
-    /// give; the nearest float above.
+    /// μ as a float: exact below 2^21, which holds for every μ that [`Mu::analytic`] and
+    /// [`Mu::classical`] give; the nearest float above.
     pub fn to_f64(self) -> f64 {
         self.0 as f64 / STEPS
     }
@@ -146,12 +146,13 @@ impl Mu {
             .ok_or(BudgetError::NoRoom { epsilon: epsilon.0, delta: delta.0 })
     }
 
-    /// The largest μ, in steps of 2^-32, with 1/μ ≥ √(2 ln(1.25/δ))/ε, for ε ≤ 1: the calibration of Dwork
-    /// and Roth (2014, Theorem A.1), for comparison with older work. [`Mu::analytic`] allows a larger μ.
+    /// The largest μ, in steps of 2^-32, with 1/μ ≥ √(2 ln(1.25/δ))/ε, for ε ≤ 1: the calibration
+    /// of Dwork and Roth (2014, Theorem A.1), for comparison with older work. [`Mu::analytic`]
+    /// allows a larger μ.
     ///
     /// # Privacy
-    /// The returned μ is at most that of [`Mu::analytic`], so the same promise holds; a ledger is charged the
-    /// returned μ itself (Theorem 5, docs/PRIVACY.md#the-classical-calibration).
+    /// The returned μ is at most that of [`Mu::analytic`], so the same promise holds; a ledger is
+    /// charged the returned μ itself (Theorem 5, docs/PRIVACY.md#the-classical-calibration).
     pub fn classical(epsilon: Epsilon, delta: Delta) -> Result<Self, BudgetError> {
         if epsilon.0 > 1.0 {
             return Err(BudgetError::ClassicalEpsilon(epsilon.0));

@@ -1,11 +1,13 @@
 //! The privacy curve of the Gaussian mechanism: δ(ε; μ), and decisions about it that are proved.
 //!
-//! With a = μ/2 − ε/μ, b = μ/2 + ε/μ and Mills' ratio R(x) = Φ(−x)/φ(x), and because e^ε φ(b) = φ(a),
+//! With a = μ/2 − ε/μ, b = μ/2 + ε/μ and Mills' ratio R(x) = Φ(−x)/φ(x), and because e^ε φ(b) =
+//! φ(a),
 //!
 //! δ(ε; μ) = φ(a)·(R(−a) − R(b)) if a ≤ 0, and 1 − φ(a)·(R(a) + R(b)) if a ≥ 0.
 //!
-//! Nothing large is left to cancel. The difference of the two ratios loses about log₂(1/μ) + 2 log₂(b)
-//! bits, which the working precision adds. a² and b² are rational functions of μ² and ε, so they are exact.
+//! Nothing large is left to cancel. The difference of the two ratios loses about log₂(1/μ) + 2
+//! log₂(b) bits, which the working precision adds. a² and b² are rational functions of μ² and ε, so
+//! they are exact.
 
 use num_bigint::BigUint;
 
@@ -28,8 +30,8 @@ pub fn delta_upper(epsilon: Epsilon, mu: Mu) -> f64 {
 /// The δ at which a mechanism of this μ² is (ε, δ)-DP, rounded up.
 ///
 /// # Privacy
-/// A √μ²-GDP mechanism is (ε', δ')-DP, for the same neighbours, for every ε', δ' whose nearest floats are
-/// `epsilon` and the result: the statement stays true in decimal text (Theorem 2,
+/// A √μ²-GDP mechanism is (ε', δ')-DP, for the same neighbours, for every ε', δ' whose nearest
+/// floats are `epsilon` and the result: the statement stays true in decimal text (Theorem 2,
 /// docs/PRIVACY.md#what-is-exact-and-where-rounding-happens).
 pub fn delta_for(mu_squared: MuSquared, epsilon: Epsilon) -> f64 {
     if mu_squared == MuSquared::ZERO {
@@ -38,12 +40,13 @@ pub fn delta_for(mu_squared: MuSquared, epsilon: Epsilon) -> f64 {
     Point::new(mu_squared, epsilon.get().next_down()).delta_upper().next_up().min(1.0)
 }
 
-/// The smallest ε at which a mechanism of this μ² is (ε, δ)-DP, rounded up; it may be 0, and above 1000.
+/// The smallest ε at which a mechanism of this μ² is (ε, δ)-DP, rounded up; it may be 0, and above
+/// 1000.
 ///
 /// # Privacy
-/// A √μ²-GDP mechanism is (ε', δ')-DP, for the same neighbours, for every ε', δ' whose nearest floats are
-/// the result and `delta`: the statement stays true in decimal text (Theorem 2 and Lemma 3,
-/// docs/PRIVACY.md#what-is-exact-and-where-rounding-happens).
+/// A √μ²-GDP mechanism is (ε', δ')-DP, for the same neighbours, for every ε', δ' whose nearest
+/// floats are the result and `delta`: the statement stays true in decimal text (Theorem 2 and Lemma
+/// 3, docs/PRIVACY.md#what-is-exact-and-where-rounding-happens).
 pub fn epsilon_for(mu_squared: MuSquared, delta: Delta) -> f64 {
     static KNOWN: Memo<(MuSquared, u64), f64> = Memo::new();
     KNOWN.get((mu_squared, delta.get().to_bits()), || smallest_epsilon(mu_squared, delta))
@@ -54,8 +57,8 @@ fn smallest_epsilon(mu_squared: MuSquared, delta: Delta) -> f64 {
     if holds(mu_squared, 0.0, target) {
         return 0.0;
     }
-    // Non-negative floats are ordered like their bit patterns. No ε reaches a target of 0: the result is
-    // then infinite.
+    // Non-negative floats are ordered like their bit patterns. No ε reaches a target of 0: the
+    // result is then infinite.
     let (mut bad, mut good) = (0, f64::MAX.to_bits());
     while good - bad > 1 {
         let middle = u64::midpoint(bad, good);

@@ -1,5 +1,5 @@
-//! What was computed before: an answer takes milliseconds of interval arithmetic, and the same few budgets are asked for
-//! again and again.
+//! What was computed before: an answer takes milliseconds of interval arithmetic, and the same few
+//! budgets are asked for again and again.
 
 use std::collections::HashMap;
 use std::hash::Hash;

@@ -48,8 +48,8 @@ impl Shares {
     /// Shares of these many parts, one for each stage.
     ///
     /// # Privacy
-    /// The parts sum to exactly [`SHARES`], so stages that each keep within their share of μ² make a
-    /// release that keeps within μ² (Theorem 4, docs/PRIVACY.md#composition).
+    /// The parts sum to exactly [`SHARES`], so stages that each keep within their share of μ² make
+    /// a release that keeps within μ² (Theorem 4, docs/PRIVACY.md#composition).
     pub fn new(parts: &[u32]) -> Result<Self, SharesError> {
         let shares = parts.iter().map(|&parts| Share::new(parts)).collect::<Result<Vec<_>, _>>()?;
         let sum = parts.iter().map(|&parts| u64::from(parts)).sum();
@@ -85,9 +85,9 @@ pub fn smallest_sigma(numerator: &BigUint, denominator: &BigUint) -> Result<Sigm
 /// denominator.
 ///
 /// # Privacy
-/// A stage that adds σ times a standard normal deviate to each coordinate, where replacing one subject
-/// moves the vector of sums by at most Δ in ℓ2 norm, is √(μ²·share/2^20)-GDP for that replacement
-/// (Theorem 1, docs/PRIVACY.md#the-mechanism).
+/// A stage that adds σ times a standard normal deviate to each coordinate, where replacing one
+/// subject moves the vector of sums by at most Δ in ℓ2 norm, is √(μ²·share/2^20)-GDP for that
+/// replacement (Theorem 1, docs/PRIVACY.md#the-mechanism).
 pub fn sigma_for(mu: Mu, share: Share, sensitivity_squared: (u128, u128)) -> Result<Sigma, SigmaError> {
     let (needed, granted) = inequality(mu, share, sensitivity_squared);
     smallest_sigma(&needed, &granted)

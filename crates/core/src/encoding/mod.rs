@@ -84,8 +84,8 @@ impl Bounds {
         (clamp(value, self.lo, self.hi) - self.midpoint()) / self.half_width()
     }
 
-    /// The integer for one value on the public range: 0 for NaN and ±inf (missing), else the clamped value scaled
-    /// to ±Q.
+    /// The integer for one value on the public range: 0 for NaN and ±inf (missing), else the
+    /// clamped value scaled to ±Q.
     ///
     /// # Privacy
     /// |result| ≤ Q for every input: Lemma E, docs/PRIVACY.md#encoding.
@@ -94,8 +94,8 @@ impl Bounds {
     }
 }
 
-/// How a value u of an encoded column (numeric: in [−1, 1]; level: 0 or 1) becomes an integer: clamped to
-/// [low, high], shifted, divided, rounded at resolution Q and clamped again.
+/// How a value u of an encoded column (numeric: in [−1, 1]; level: 0 or 1) becomes an integer:
+/// clamped to [low, high], shifted, divided, rounded at resolution Q and clamped again.
 ///
 /// The order of operations is part of the format, so that every engine gets the same integer.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -127,7 +127,8 @@ impl Scaling {
     }
 }
 
-/// `f64::clamp` without its check of the bounds, which would keep loops from becoming vector instructions.
+/// `f64::clamp` without its check of the bounds, which would keep loops from becoming vector
+/// instructions.
 #[inline(always)]
 fn clamp(value: f64, low: f64, high: f64) -> f64 {
     let raised = if value < low { low } else { value };
@@ -155,7 +156,8 @@ fn with_sign_of(y: f64, magnitude: i32) -> i32 {
 #[inline(always)]
 fn floor(y: f64) -> i32 {
     const LIMIT: f64 = (1_u32 << 30) as f64;
-    /// From here on doubles are whole numbers, and the number in the low bits of one is its distance from here.
+    /// From here on doubles are whole numbers, and the number in the low bits of one is its
+    /// distance from here.
     const WHOLE: f64 = (1_u64 << 52) as f64;
     let y = if y < LIMIT { y } else { LIMIT };
     let moved = y + WHOLE;
@@ -390,7 +392,8 @@ mod tests {
         assert_eq!(half_step.encode(-0.0), 0);
     }
 
-    /// Where half the width is a rounding error of the middle, only the last clamp keeps values on the grid.
+    /// Where half the width is a rounding error of the middle, only the last clamp keeps values on
+    /// the grid.
     #[test]
     fn bounds_next_to_each_other_stay_on_the_grid() {
         for lo in [1.0_f64, 1e9, -3.0, 1e-300, 123.456] {
@@ -468,7 +471,8 @@ mod tests {
             prop_assert!(bounds.encode(a.min(b)) <= bounds.encode(a.max(b)));
         }
 
-        /// Whatever the vector unit, the batch size and the values, rows are those of the definitions.
+        /// Whatever the vector unit, the batch size and the values, rows are those of the
+        /// definitions.
         #[test]
         fn every_vector_unit_encodes_as_the_definitions_say(
             numbers in prop::collection::vec(

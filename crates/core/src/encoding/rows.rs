@@ -1,7 +1,8 @@
-//! Encoded rows of a batch of subjects, column by column, so that every step runs on vectors of subjects.
+//! Encoded rows of a batch of subjects, column by column, so that every step runs on vectors of
+//! subjects.
 //!
-//! The kernels are plain loops, compiled for each vector unit and chosen when the program runs. They do what
-//! [`Scaling::encode`] and [`Ball::project`] do to one value and one row.
+//! The kernels are plain loops, compiled for each vector unit and chosen when the program runs.
+//! They do what [`Scaling::encode`] and [`Ball::project`] do to one value and one row.
 
 use pulp::{Arch, NullaryFnOnce};
 
@@ -10,7 +11,8 @@ use super::{Ball, Bounds, Scaling, truncate};
 /// Rows worked on at a time: their columns, norms and factors stay in the first-level cache.
 const TILE: usize = 256;
 
-/// Encoded rows of a batch of subjects. No `Debug`: these are private. Its memory serves one batch after the other.
+/// Encoded rows of a batch of subjects. No `Debug`: these are private. Its memory serves one batch
+/// after the other.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct EncodedRows {
     count: usize,
@@ -107,7 +109,8 @@ impl NullaryFnOnce for Numbers<'_> {
     }
 }
 
-/// Encodes one level of a column of codes: `present` where it is the subject's level, 0 where the level is missing.
+/// Encodes one level of a column of codes: `present` where it is the subject's level, 0 where the
+/// level is missing.
 pub(super) struct Level<'a> {
     pub(super) codes: &'a [u32],
     pub(super) code: u32,

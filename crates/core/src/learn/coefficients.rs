@@ -1,4 +1,5 @@
-//! What a learner hands back: weights with their covariance, intervals, and the way to original units.
+//! What a learner hands back: weights with their covariance, intervals, and the way to original
+//! units.
 
 use super::{LearnError, student};
 
@@ -90,7 +91,8 @@ pub struct Coefficients {
 }
 
 impl Coefficients {
-    /// Puts together an estimate; the covariance has one row per weight, and there is a degree of freedom.
+    /// Puts together an estimate; the covariance has one row per weight, and there is a degree of
+    /// freedom.
     pub(super) fn new(weights: Vec<f64>, covariance: Covariance, degrees: usize) -> Self {
         debug_assert_eq!(weights.len(), covariance.dim);
         debug_assert!(degrees > 0);

@@ -1,4 +1,5 @@
-//! Least squares on released rows, as released ([`ols`]) and with the noise taken out ([`debiased`]).
+//! Least squares on released rows, as released ([`ols`]) and with the noise taken out
+//! ([`debiased`]).
 
 use std::fmt;
 
@@ -30,8 +31,9 @@ impl Ridge {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Estimand {
-    /// The coefficients among the noisy columns. However many rows are released, they stay away from the
-    /// study's own: a feature uncorrelated with the others keeps 1 − [`Fit::noise_share`] of its weight.
+    /// The coefficients among the noisy columns. However many rows are released, they stay away
+    /// from the study's own: a feature uncorrelated with the others keeps 1 − [`Fit::noise_share`]
+    /// of its weight.
     Attenuated,
     /// The coefficients of the study's own rows.
     Study,
@@ -52,11 +54,11 @@ impl fmt::Display for Estimand {
 pub enum Stability {
     /// Every eigenvalue is positive and at least three standard errors from 0.
     Sound,
-    /// The smallest eigenvalue is positive, but less than three standard errors from 0: weights and standard
-    /// errors may be many times too large.
+    /// The smallest eigenvalue is positive, but less than three standard errors from 0: weights and
+    /// standard errors may be many times too large.
     WithinNoise,
-    /// Some eigenvalue is not positive, so H is no matrix of moments: the noise outweighs the data in some
-    /// direction, and the weights say little.
+    /// Some eigenvalue is not positive, so H is no matrix of moments: the noise outweighs the data
+    /// in some direction, and the weights say little.
     Indefinite,
 }
 
@@ -126,7 +128,8 @@ impl Spectrum {
     }
 }
 
-/// A regression learned from released rows. Everything is in encoded units and in the order of the features.
+/// A regression learned from released rows. Everything is in encoded units and in the order of the
+/// features.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Fit {
@@ -141,21 +144,25 @@ pub struct Fit {
     /// For each feature, the expected part of its released second moment that is noise,
     /// kς_j² / Z_jᵀZ_j. Chance may take it above 1.
     pub noise_share: Vec<f64>,
-    /// The mean squared residual of one row of the study. From [`ols`] it holds the noise of label and
-    /// features too; from [`debiased`] it does not, and strong noise may take the estimate below 0.
+    /// The mean squared residual of one row of the study. From [`ols`] it holds the noise of label
+    /// and features too; from [`debiased`] it does not, and strong noise may take the estimate
+    /// below 0.
     pub residual_variance: f64,
-    /// The share of the label's second moment, taken about its midpoint and not about its mean, that the
-    /// features explain: from [`ols`] on the released rows, noise and all, from [`debiased`] in the study.
-    /// It is optimistic unless k is many times the number of features. None where it means nothing: the
-    /// label's moment comes out at 0 or below, H is indefinite, or more than all would be explained.
+    /// The share of the label's second moment, taken about its midpoint and not about its mean,
+    /// that the features explain: from [`ols`] on the released rows, noise and all, from
+    /// [`debiased`] in the study. It is optimistic unless k is many times the number of features.
+    /// None where it means nothing: the label's moment comes out at 0 or below, H is indefinite, or
+    /// more than all would be explained.
     pub r_squared: Option<f64>,
 }
 
-/// Plain least squares on the released rows: RMGM-OLS on `rmgm` releases, BGM-OLS on `dgm` releases.
+/// Plain least squares on the released rows: RMGM-OLS on `rmgm` releases, BGM-OLS on `dgm`
+/// releases.
 ///
-/// H = ZᵀZ/n + λI over the features, c = Zᵀz_y/n, w = H⁻¹c. The noise stays in H, so the weights are
-/// attenuated; with mixing this fades as n/k grows, without mixing it never does. The covariance is a sandwich
-/// over the released rows, so it holds privacy noise and mixing and assumes nothing about residuals.
+/// H = ZᵀZ/n + λI over the features, c = Zᵀz_y/n, w = H⁻¹c. The noise stays in H, so the weights
+/// are attenuated; with mixing this fades as n/k grows, without mixing it never does. The
+/// covariance is a sandwich over the released rows, so it holds privacy noise and mixing and
+/// assumes nothing about residuals.
 pub fn ols(
     released: &Released<'_>,
     label: usize,
@@ -170,9 +177,9 @@ pub fn ols(
 
 /// Least squares with the known noise variance taken out: DGM-OLS on `dgm` releases.
 ///
-/// H = ZᵀZ/n − (k/n)·diag(ς²) + λI over the features, c = Zᵀz_y/n, w = H⁻¹c. The noise of label and features
-/// is independent, so c needs no correction. H may have eigenvalues near or below 0, and then the weights
-/// explode: they are returned all the same, and [`Spectrum::stability`] says so.
+/// H = ZᵀZ/n − (k/n)·diag(ς²) + λI over the features, c = Zᵀz_y/n, w = H⁻¹c. The noise of label and
+/// features is independent, so c needs no correction. H may have eigenvalues near or below 0, and
+/// then the weights explode: they are returned all the same, and [`Spectrum::stability`] says so.
 pub fn debiased(
     released: &Released<'_>,
     label: usize,
@@ -219,8 +226,8 @@ fn fit(
     let (smallest, largest) = (spectrum.smallest_absolute(), spectrum.largest_absolute());
 
     let residuals = &z * Col::from_fn(d + 1, |j| if j < d { -w[j] } else { 1.0 });
-    // Row i contributes z_i(z_yi − z_iᵀw), plus the same constant in every row (the correction and the
-    // ridge), to the equations n(c − Hw) = 0. Centring takes the constant out.
+    // Row i contributes z_i(z_yi − z_iᵀw), plus the same constant in every row (the correction and
+    // the ridge), to the equations n(c − Hw) = 0. Centring takes the constant out.
     for mut column in z.subcols_mut(0, d).col_iter_mut() {
         zip!(column.as_mut(), &residuals).for_each(|unzip!(score, residual)| *score *= residual);
         let mean = column.sum() / k;

@@ -151,8 +151,8 @@ pub enum LearnError {
     },
 }
 
-/// A view of a public dataset as learners need it: k released rows in encoded units, the noise in each
-/// column, and the number of rows of the study behind them.
+/// A view of a public dataset as learners need it: k released rows in encoded units, the noise in
+/// each column, and the number of rows of the study behind them.
 #[derive(Debug, Clone, Copy)]
 pub struct Released<'a> {
     columns: &'a [&'a [f64]],
@@ -164,9 +164,10 @@ pub struct Released<'a> {
 impl<'a> Released<'a> {
     /// Checks and wraps released columns.
     ///
-    /// `columns` holds one slice of k values per encoded column (integer/(Q√w)), `noise` the standard
-    /// deviation ς of the noise in each column in the same units, and `n` the `rows` of the study. A value
-    /// of this type has at least one row and one column, equal lengths, and finite numbers throughout.
+    /// `columns` holds one slice of k values per encoded column (integer/(Q√w)), `noise` the
+    /// standard deviation ς of the noise in each column in the same units, and `n` the `rows` of
+    /// the study. A value of this type has at least one row and one column, equal lengths, and
+    /// finite numbers throughout.
     pub fn new(columns: &'a [&'a [f64]], noise: &'a [f64], n: u64) -> Result<Self, LearnError> {
         let k = columns.first().map_or(0, |column| column.len());
         if k == 0 {
@@ -212,7 +213,8 @@ impl<'a> Released<'a> {
         self.noise
     }
 
-    /// Refuses a label and features that do not name distinct columns, or too many of them for k rows.
+    /// Refuses a label and features that do not name distinct columns, or too many of them for k
+    /// rows.
     fn check_choice(&self, label: usize, features: &[usize]) -> Result<(), LearnError> {
         check_choice(self.columns.len(), label, features)?;
         if self.k <= features.len() {

@@ -22,7 +22,8 @@ pub(super) fn solve(h: &Mat<f64>, c: &Col<f64>) -> Result<Solved, LearnError> {
     let eigenvalues: Vec<f64> = values.iter().copied().collect();
     let smallest = eigenvalues.iter().fold(f64::INFINITY, |least, value| least.min(value.abs()));
     let largest = eigenvalues.iter().fold(0.0_f64, |most, value| most.max(value.abs()));
-    // Below this an eigenvalue is a rounding error of the largest; above it, exploding weights are an answer.
+    // Below this an eigenvalue is a rounding error of the largest; above it, exploding weights are
+    // an answer.
     if smallest <= d as f64 * f64::EPSILON * largest {
         return Err(LearnError::Singular { smallest, largest });
     }
@@ -31,7 +32,8 @@ pub(super) fn solve(h: &Mat<f64>, c: &Col<f64>) -> Result<Solved, LearnError> {
     Ok(Solved { eigenvalues, smallest_vector: u.col(0).to_owned(), inverse, weights })
 }
 
-/// Second moments of released columns, per row of the study: ZᵀZ/n, and what of it the noise adds on average.
+/// Second moments of released columns, per row of the study: ZᵀZ/n, and what of it the noise adds
+/// on average.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Moments {
     values: Mat<f64>,
@@ -48,7 +50,8 @@ pub struct Solution {
 }
 
 impl Moments {
-    /// Moments of as many columns as there are noise variances; `value(i, j)` is the moment of columns i and j.
+    /// Moments of as many columns as there are noise variances; `value(i, j)` is the moment of
+    /// columns i and j.
     pub fn new(noise: Vec<f64>, value: impl Fn(usize, usize) -> f64) -> Result<Self, LearnError> {
         let values = Mat::from_fn(noise.len(), noise.len(), value);
         let finite = |column: usize| (0..noise.len()).all(|row| values[(row, column)].is_finite());

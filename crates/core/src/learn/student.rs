@@ -1,8 +1,9 @@
 //! Quantiles of Student's t distribution.
 //!
-//! The tail probability is a regularised incomplete beta function, P(|T| > t) = I_x(ν/2, ½) with
-//! x = ν/(ν + t²) (Abramowitz & Stegun 1964, 26.7.1), evaluated by the continued fraction of Algorithm 708
-//! (DiDonato & Morris 1992). Nothing in it cancels as x nears 1, so one method serves any ν.
+//! The tail probability is a regularised incomplete beta function, P(|T| > t) = I_x(ν/2, ½) with x
+//! = ν/(ν + t²) (Abramowitz & Stegun 1964, 26.7.1), evaluated by the continued fraction of
+//! Algorithm 708 (DiDonato & Morris 1992). Nothing in it cancels as x nears 1, so one method serves
+//! any ν.
 
 use super::Level;
 
@@ -83,7 +84,8 @@ fn gamma_ratio(a: f64) -> f64 {
     factor * a.sqrt() * series.iter().rev().fold(0.0, |sum, term| sum / a + term)
 }
 
-/// The continued fraction f of I_x(a, b) = xᵃyᵇ/(B(a, b)·f), y = 1 − x, by the modified Lentz method.
+/// The continued fraction f of I_x(a, b) = xᵃyᵇ/(B(a, b)·f), y = 1 − x, by the modified Lentz
+/// method.
 fn continued_fraction(a: f64, b: f64, x: f64, y: f64) -> f64 {
     let distance = a * y - b * x + 1.0;
     let mut f = a * distance / (a + 1.0);

@@ -1,8 +1,8 @@
 //! SHA-256 of hex(key) ‖ ":" ‖ id for many ids.
 //!
-//! The 64 digits of the key fill the first block, so its work is done once. With AVX-512 the ids that fit one more block
-//! are hashed sixteen at a time; elsewhere, and for longer ids, one by one, with the processor's own instructions where
-//! it has them.
+//! The 64 digits of the key fill the first block, so its work is done once. With AVX-512 the ids
+//! that fit one more block are hashed sixteen at a time; elsewhere, and for longer ids, one by one,
+//! with the processor's own instructions where it has them.
 
 use pulp::NullaryFnOnce;
 use sha2::block_api::compress256;
@@ -11,7 +11,8 @@ use sha2::{Digest, Sha256};
 use super::SubjectDigest;
 use super::lanes::{LANES, VectorUnit};
 
-/// The longest id that fits a block with the colon before it, and the end mark and the length after it.
+/// The longest id that fits a block with the colon before it, and the end mark and the length after
+/// it.
 const SHORT: usize = 64 - 1 - 9;
 
 /// The state that SHA-256 starts from.
@@ -77,7 +78,8 @@ fn last_block(id: &[u8]) -> [u8; 64] {
 #[inline(always)]
 fn fill(block: &mut [u8; 64], id: &[u8]) {
     block[0] = b':';
-    // Most ids are short: two copies of known length, which may overlap, are faster than one of any length.
+    // Most ids are short: two copies of known length, which may overlap, are faster than one of any
+    // length.
     match id.len() {
         8..=16 => {
             block[1..9].copy_from_slice(&id[..8]);
@@ -184,7 +186,8 @@ fn load_lanes<U: VectorUnit>(unit: U, ids: &[&[u8]; LANES]) -> [U::Vector; 16] {
     vectors
 }
 
-/// Calls a macro for each of sixteen steps: a loop would keep vectors in memory instead of registers.
+/// Calls a macro for each of sixteen steps: a loop would keep vectors in memory instead of
+/// registers.
 macro_rules! sixteen {
     ($step:ident) => {
         $step!(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15)

@@ -1,8 +1,9 @@
-//! The public k × n matrix that mixes subjects, derived from subject ids and the study's mixing key.
+//! The public k × n matrix that mixes subjects, derived from subject ids and the study's mixing
+//! key.
 //!
-//! A subject's column of the matrix comes from SHA-256(hex(key) ‖ ":" ‖ id), so parties need no common row
-//! order and no alignment round: the same person gets the same signs everywhere. Every privacy guarantee
-//! holds for any fixed matrix, so nothing here is secret.
+//! A subject's column of the matrix comes from SHA-256(hex(key) ‖ ":" ‖ id), so parties need no
+//! common row order and no alignment round: the same person gets the same signs everywhere. Every
+//! privacy guarantee holds for any fixed matrix, so nothing here is secret.
 
 mod bernoulli;
 mod hashing;
@@ -141,7 +142,8 @@ impl SubjectDigest {
         ((head >> 4) % k, if head & 0xf < 8 { 1 } else { -1 })
     }
 
-    /// Fills `words` with the subject's column of the Bernoulli matrix: bit i (little-endian) is row i, 1 for +1.
+    /// Fills `words` with the subject's column of the Bernoulli matrix: bit i (little-endian) is
+    /// row i, 1 for +1.
     ///
     /// # Privacy
     /// k entries of ±1, so w = k in Theorem M, docs/PRIVACY.md#mixed-rows.

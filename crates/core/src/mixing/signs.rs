@@ -1,7 +1,8 @@
-//! Signs of the Bernoulli matrix: ChaCha12 key streams of sixteen subjects side by side, one a vector lane.
+//! Signs of the Bernoulli matrix: ChaCha12 key streams of sixteen subjects side by side, one a
+//! vector lane.
 //!
-//! The stream of a subject is that of [`SubjectDigest::bernoulli_signs`]; here it comes in blocks, for many subjects at
-//! once, so that signs stay in cache and are never stored.
+//! The stream of a subject is that of [`SubjectDigest::bernoulli_signs`]; here it comes in blocks,
+//! for many subjects at once, so that signs stay in cache and are never stored.
 
 use super::SubjectDigest;
 use super::lanes::{LANES, VectorUnit};
@@ -33,8 +34,8 @@ impl Keys {
         Self(keys)
     }
 
-    /// Block `counter` of the key streams, computed by `unit`: bit i of word w of subject l, `[w][l]`, is the sign in
-    /// mixed row 512·counter + 32w + i.
+    /// Block `counter` of the key streams, computed by `unit`: bit i of word w of subject l,
+    /// `[w][l]`, is the sign in mixed row 512·counter + 32w + i.
     #[inline(always)]
     pub(super) fn block<U: VectorUnit>(&self, unit: U, counter: u64) -> [U::Vector; WORDS] {
         let word = |w: usize| match w {

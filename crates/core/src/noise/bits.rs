@@ -11,10 +11,11 @@ const LARGEST_FETCH: usize = 64;
 
 /// Random bits from a generator, read as little-endian words.
 ///
-/// Each fetch asks the generator for twice as many words as the last, so a single sample leaves few unused
-/// and many samples cost few calls. Bits are used from the low end of a word. When fewer are left than asked
-/// for, the rest is thrown away, and so are the words left at the end. What is thrown away depends on counts,
-/// never on the thrown bits, so what is used stays uniform and independent.
+/// Each fetch asks the generator for twice as many words as the last, so a single sample leaves few
+/// unused and many samples cost few calls. Bits are used from the low end of a word. When fewer are
+/// left than asked for, the rest is thrown away, and so are the words left at the end. What is
+/// thrown away depends on counts, never on the thrown bits, so what is used stays uniform and
+/// independent.
 pub(super) struct RandomBits<'r, R: ?Sized> {
     generator: &'r mut R,
     words: [[u8; 8]; LARGEST_FETCH],
@@ -66,7 +67,8 @@ impl<'r, R: Rng + ?Sized> RandomBits<'r, R> {
         self.take(1) == 1
     }
 
-    /// A random digit of `DIGIT_BITS` bits. A digit of a whole word leaves the bits of a word begun alone.
+    /// A random digit of `DIGIT_BITS` bits. A digit of a whole word leaves the bits of a word begun
+    /// alone.
     #[inline]
     pub(super) fn digit<const DIGIT_BITS: u32>(&mut self) -> u64 {
         const {
@@ -150,8 +152,8 @@ pub(super) mod tests {
         }
     }
 
-    /// The exact probability of each outcome of `trial`, up to the mass of the bit strings of length
-    /// `depth` that do not decide it: every string is tried, none is sampled.
+    /// The exact probability of each outcome of `trial`, up to the mass of the bit strings of
+    /// length `depth` that do not decide it: every string is tried, none is sampled.
     pub(in super::super) fn exact_masses<T: Ord>(
         depth: u32,
         mut trial: impl FnMut(&mut RandomBits<'_, Script>) -> T,
@@ -172,7 +174,8 @@ pub(super) mod tests {
                 undecided += 0.5_f64.powi(depth as i32);
                 depth
             };
-            // The next string: the last 0 of those just used becomes 1, and all after it starts again.
+            // The next string: the last 0 of those just used becomes 1, and all after it starts
+            // again.
             let zeros = !string & ((1 << length) - 1);
             if zeros == 0 {
                 return (masses, undecided);

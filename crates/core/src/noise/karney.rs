@@ -1,10 +1,11 @@
-//! Karney 2016, "Sampling exactly from the normal distribution" (ACM TOMS 42:1, article 3), Algorithm N.
+//! Karney 2016, "Sampling exactly from the normal distribution" (ACM TOMS 42:1, article 3),
+//! Algorithm N.
 //!
-//! The deviate is ±(k + x)/16: a whole part k, a uniform deviate x whose digits are drawn only as far as a
-//! comparison or the final rounding needs them, and a sign. Karney has 1 in place of 1/16, and draws k by
-//! trials; here one trial is enough, and it nearly always succeeds at its first draw. Steps and names follow
-//! the paper; each function says which probability it realises. The proof that the product of those
-//! probabilities is the normal density is in docs/PRIVACY.md#noise.
+//! The deviate is ±(k + x)/16: a whole part k, a uniform deviate x whose digits are drawn only as
+//! far as a comparison or the final rounding needs them, and a sign. Karney has 1 in place of 1/16,
+//! and draws k by trials; here one trial is enough, and it nearly always succeeds at its first
+//! draw. Steps and names follow the paper; each function says which probability it realises. The
+//! proof that the product of those probabilities is the normal density is in docs/PRIVACY.md#noise.
 //!
 //! Nothing here can be printed: all of it holds noise.
 
@@ -68,10 +69,10 @@ impl<const DIGIT_BITS: u32> Uniform<DIGIT_BITS> {
 
     /// ⌊(σx + offset)/16 + ½⌋ for the exact deviate x, 1 ≤ σ < 2^53 and `offset` < 16.
     ///
-    /// The known digits place x in a cell of width 2^−m. Once 16·2^m ≥ σ, the cell times σ/16 is at most 1
-    /// wide, so it holds at most one of the points j + ½ where the rounded value steps up. If it holds
-    /// none, the rounding is decided; otherwise the further digits of x are compared with those of
-    /// the step, which long division yields one at a time.
+    /// The known digits place x in a cell of width 2^−m. Once 16·2^m ≥ σ, the cell times σ/16 is at
+    /// most 1 wide, so it holds at most one of the points j + ½ where the rounded value steps up.
+    /// If it holds none, the rounding is decided; otherwise the further digits of x are compared
+    /// with those of the step, which long division yields one at a time.
     ///
     /// # Privacy
     /// Exact, with probability 1 after finitely many digits: Lemma 2,
@@ -93,8 +94,8 @@ impl<const DIGIT_BITS: u32> Uniform<DIGIT_BITS> {
             known += DIGIT_BITS;
             digits_used += 1;
         }
-        // In units of 2^−known/32, (σx + offset)/16 + ½ lies in [lowest, lowest + 2σ). Largest intermediate
-        // value: 2σ·2^64 + 2^6·2^64 < 2^119.
+        // In units of 2^−known/32, (σx + offset)/16 + ½ lies in [lowest, lowest + 2σ). Largest
+        // intermediate value: 2σ·2^64 + 2^6·2^64 < 2^119.
         let unit = known + (2 * PARTS).ilog2();
         let twice_sigma = 2 * u128::from(sigma);
         let lowest = twice_sigma * prefix + (u128::from(2 * offset + PARTS) << known);
@@ -112,8 +113,8 @@ impl<const DIGIT_BITS: u32> Uniform<DIGIT_BITS> {
         }
     }
 
-    /// Whether the digits of x from `index` on, read as a fraction, reach `remainder`/`divisor`, where
-    /// `remainder` < `divisor` < 2^54.
+    /// Whether the digits of x from `index` on, read as a fraction, reach `remainder`/`divisor`,
+    /// where `remainder` < `divisor` < 2^54.
     #[cold]
     fn is_beyond_step<R: Rng + ?Sized>(
         &mut self,
@@ -164,16 +165,16 @@ pub(super) fn standard_normal<const DIGIT_BITS: u32, R: Rng + ?Sized>(
     }
 }
 
-/// Steps N1 to N5 once: proposes k and x, and keeps them with probability proportional to the half-normal
-/// density at (k + x)/16 over that of proposing them.
+/// Steps N1 to N5 once: proposes k and x, and keeps them with probability proportional to the
+/// half-normal density at (k + x)/16 over that of proposing them.
 #[inline]
 fn propose<const DIGIT_BITS: u32, R: Rng + ?Sized>(
     bits: &mut RandomBits<'_, R>,
 ) -> Option<(u64, Uniform<DIGIT_BITS>)> {
     let k = whole::<DIGIT_BITS, R>(bits); // N1 and N2
     let mut x = Uniform::new(bits); // N3
-    // N4: so many trials of exp(−x(2k + x)/(512·trials)) make one of exp(−x(2k + x)/512). A single one while
-    // k < 256.
+    // N4: so many trials of exp(−x(2k + x)/(512·trials)) make one of exp(−x(2k + x)/512). A single
+    // one while k < 256.
     let trials = k / (PARTS * PARTS) + 1;
     let denominator = 2 * PARTS * PARTS * trials;
     (0..trials).all(|_| accept_fraction(k, denominator, &mut x, bits)).then_some((k, x))
@@ -193,8 +194,8 @@ fn accept_fraction<const DIGIT_BITS: u32, R: Rng + ?Sized>(
     let mut last: Option<Uniform<DIGIT_BITS>> = None; // None: the run is empty and its bound is x
     let mut run_is_even = true;
     loop {
-        // Algorithm C: 2k of the cases pass the test, and one more does if a fresh deviate is below x. The
-        // run may end before a deviate is drawn for it.
+        // Algorithm C: 2k of the cases pass the test, and one more does if a fresh deviate is below
+        // x. The run may end before a deviate is drawn for it.
         let case = bits.below(denominator);
         if case > 2 * k {
             return run_is_even;
@@ -392,7 +393,8 @@ mod tests {
     }
 
     proptest! {
-        /// Full-width digits against big integers, aimed at the steps so that roundings stay undecided.
+        /// Full-width digits against big integers, aimed at the steps so that roundings stay
+        /// undecided.
         #[test]
         fn rounding_agrees_with_big_integers(
             sigma in prop_oneof![16_u64..300, 16_u64..1 << 53, (1_u64 << 53) - 40..1 << 53],

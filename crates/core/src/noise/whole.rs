@@ -1,8 +1,9 @@
 //! The whole part k of 16·|g|, as proposed: P(k) = e^(−k²/512)/Σ_j e^(−j²/512), by inversion.
 //!
-//! k is the number of thresholds T_k = Σ_{j≤k} e^(−j²/512)/Σ_j e^(−j²/512) that a uniform deviate reaches. The
-//! deviate and the thresholds are compared digit by digit. A table holds 64 binary digits of each
-//! threshold; a deviate that agrees with all of them is compared further by interval arithmetic.
+//! k is the number of thresholds T_k = Σ_{j≤k} e^(−j²/512)/Σ_j e^(−j²/512) that a uniform deviate
+//! reaches. The deviate and the thresholds are compared digit by digit. A table holds 64 binary
+//! digits of each threshold; a deviate that agrees with all of them is compared further by interval
+//! arithmetic.
 
 use super::bits::RandomBits;
 use super::karney::PARTS;
@@ -10,8 +11,8 @@ use crate::interval::{Interval, Ratio};
 use num_bigint::BigUint;
 use rand_core::Rng;
 
-/// The first 64 binary digits of T_0, T_1, …, as integers, up to the first that is all ones, as are those
-/// after it.
+/// The first 64 binary digits of T_0, T_1, …, as integers, up to the first that is all ones, as are
+/// those after it.
 #[rustfmt::skip]
 const THRESHOLDS: [u64; 147] = [
     0x0C74_A154_AE57_911B, 0x18E3_09E7_041C_D20C, 0x253E_DAD1_B889_BA28, 0x317B_ECB0_F409_B372,
@@ -56,7 +57,8 @@ const THRESHOLDS: [u64; 147] = [
 /// Leading digits that choose where the search among the thresholds begins.
 const GUIDE_BITS: u32 = 10;
 
-/// For each choice of leading digits, the number of thresholds below every deviate that begins with them.
+/// For each choice of leading digits, the number of thresholds below every deviate that begins with
+/// them.
 const GUIDE: [u8; 1 << GUIDE_BITS] = {
     let mut guide = [0; 1 << GUIDE_BITS];
     let mut leading = 0;
@@ -226,7 +228,8 @@ mod tests {
         }
     }
 
-    /// Narrow digits arrive lowest first within a word, so the words are those of the threshold, reversed.
+    /// Narrow digits arrive lowest first within a word, so the words are those of the threshold,
+    /// reversed.
     #[test]
     fn narrow_ties_are_broken_at_the_first_digit_that_differs() {
         for (k, [first, second, _]) in LONGER {

@@ -1,11 +1,12 @@
-//! Statistical tests of a sampler of round(σ·g), as one function over any sampler, so that the shipped
-//! one and the negative controls are judged by the same code.
+//! Statistical tests of a sampler of round(σ·g), as one function over any sampler, so that the
+//! shipped one and the negative controls are judged by the same code.
 //!
-//! Every test ends in a p-value against the exact distribution (or, for two-sample tests, against stored
-//! samples of an independent sampler). The battery makes 125 of them. A sampler is rejected if any is below
-//! [`REJECTED_BELOW`]. By the union bound, whatever the dependence between tests, a correct sampler is
-//! rejected for about one seed in eight million; normal and χ² approximations this far out may cost a
-//! factor of two or three of that. The seeds are fixed, and for them no p-value is below 1e-4.
+//! Every test ends in a p-value against the exact distribution (or, for two-sample tests, against
+//! stored samples of an independent sampler). The battery makes 125 of them. A sampler is rejected
+//! if any is below [`REJECTED_BELOW`]. By the union bound, whatever the dependence between tests, a
+//! correct sampler is rejected for about one seed in eight million; normal and χ² approximations
+//! this far out may cost a factor of two or three of that. The seeds are fixed, and for them no
+//! p-value is below 1e-4.
 
 use super::special::{
     chi_square_upper_tail, kolmogorov_upper_tail, normal_between, normal_two_sided, normal_upper_tail,
@@ -81,7 +82,8 @@ pub(crate) fn battery(
 const TAILS: [(&str, f64); 4] = [("tail 3σ", 3.0), ("tail 4σ", 4.0), ("tail 4.5σ", 4.5), ("tail 5.5σ", 5.5)];
 const MOMENTS: [(&str, i32); 4] = [("mean", 1), ("variance", 2), ("skewness", 3), ("kurtosis", 4)];
 const LAGS: [(&str, usize); 3] = [("lag 1", 1), ("lag 2", 2), ("lag 3", 3)];
-/// At scale σ the byte above `shift` is uniform but for e^(−2π²σ²/2^(2·shift + 16)), nothing at these.
+/// At scale σ the byte above `shift` is uniform but for e^(−2π²σ²/2^(2·shift + 16)), nothing at
+/// these.
 const LOW_BITS: [(u64, &[u32]); 3] = [(1 << 20, &[0, 8]), (1 << 40, &[0, 16, 24]), (1 << 52, &[0, 24, 40])];
 
 /// A cell of a χ² test: what was seen and what was to be expected.
@@ -112,7 +114,8 @@ fn pool(cells: impl IntoIterator<Item = Cell>, smallest: f64) -> Vec<Cell> {
     pooled
 }
 
-/// The p-value of Pearson's statistic. Cells too few or too empty to judge by reject: they prove nothing.
+/// The p-value of Pearson's statistic. Cells too few or too empty to judge by reject: they prove
+/// nothing.
 fn pearson(cells: &[Cell]) -> f64 {
     if cells.len() < 2 || cells.iter().any(|cell| cell.expected < SMALLEST_CELL) {
         return 0.0;
@@ -130,12 +133,14 @@ fn count(values: &[i64], width: i64, first: i64, last: i64) -> Vec<u64> {
     counts
 }
 
-/// Pearson's χ² over single integers (of at most 200 to a σ, else equal bins) with exact probabilities.
+/// Pearson's χ² over single integers (of at most 200 to a σ, else equal bins) with exact
+/// probabilities.
 fn chi_square(values: &[i64], sigma: u64) -> f64 {
     let width = (sigma / 20).max(1) as i64;
     let last = 8 * sigma as i64 / width;
     let counts = count(values, width, -last, last);
-    // Bin b holds the integers from b·width up to (b + 1)·width − 1, hence the reals from half below.
+    // Bin b holds the integers from b·width up to (b + 1)·width − 1, hence the reals from half
+    // below.
     let edge = |bin: i64| ((bin * width) as f64 - 0.5) / sigma as f64;
     let cells = (-last..=last).zip(counts).map(|(bin, count)| {
         let from = if bin == -last { f64::NEG_INFINITY } else { edge(bin) };
@@ -168,8 +173,8 @@ fn two_sample(values: &[i64], reference: &Reference) -> f64 {
     chi_square_upper_tail(statistic, cells.len() - 1)
 }
 
-/// Kolmogorov's distance between the empirical and the exact distribution function, at every integer.
-/// Conservative at small σ, where the distribution has few steps.
+/// Kolmogorov's distance between the empirical and the exact distribution function, at every
+/// integer. Conservative at small σ, where the distribution has few steps.
 fn kolmogorov(values: &[i64], sigma: u64) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_unstable();

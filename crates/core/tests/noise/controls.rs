@@ -1,4 +1,5 @@
-//! Samplers that are wrong on purpose. Each looks like round(σ·g) at a glance, and each must be rejected.
+//! Samplers that are wrong on purpose. Each looks like round(σ·g) at a glance, and each must be
+//! rejected.
 
 use potluck_core::noise::{Sigma, rounded_gaussian};
 use rand_chacha::ChaCha20Rng;

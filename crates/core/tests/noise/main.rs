@@ -1,8 +1,9 @@
 //! Is the noise what docs/PRIVACY.md#noise says it is?
 //!
-//! Statistics against the exact distribution and against independent exact samplers, replays against an
-//! independent implementation on the same random words, and samplers that are wrong on purpose, which
-//! the same statistics must reject. The building blocks are tested exhaustively beside the code.
+//! Statistics against the exact distribution and against independent exact samplers, replays
+//! against an independent implementation on the same random words, and samplers that are wrong on
+//! purpose, which the same statistics must reject. The building blocks are tested exhaustively
+//! beside the code.
 
 mod battery;
 mod controls;
@@ -97,7 +98,8 @@ fn bulk_noise_has_the_exact_distribution() {
         }
         block.pop().expect("just filled")
     });
-    // At 2^52 one value in 22 is clamped, and ±2^53 ends in zero bits: only there does the clamp show.
+    // At 2^52 one value in 22 is clamped, and ±2^53 ends in zero bits: only there does the clamp
+    // show.
     let inside: Vec<_> = findings.into_iter().filter(|finding| finding.sigma < 1 << 50).collect();
     assert_accepted(&inside);
 }

@@ -166,7 +166,8 @@ fn describe(
     };
     set(ETAG, format!("\"{tag}\""));
     set(ACCEPT_RANGES, "bytes".to_owned());
-    // What is behind an address may change while parties release; whoever has a copy asks whether it is the latest.
+    // What is behind an address may change while parties release; whoever has a copy asks whether
+    // it is the latest.
     set(CACHE_CONTROL, "public, no-cache".to_owned());
     match selection {
         Selection::Part(part) => {

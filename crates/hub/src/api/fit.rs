@@ -19,7 +19,8 @@ use crate::fits::{FitForm, fitted};
 
 /// A regression on the public dataset of a study
 ///
-/// The model as `potluck fit --json` prints it. Features are repeated; without any, all other columns are features.
+/// The model as `potluck fit --json` prints it. Features are repeated; without any, all other
+/// columns are features.
 ///
 /// A coefficient that published numbers speak against has `findings`, each with a `kind`
 /// (`label-tails`, `feature-tails`, `label-unresolved`, `feature-unresolved` or `confounders`) and,

@@ -54,8 +54,8 @@ fn answers() -> OpenApiRouter<Shared> {
         .routes(routes!(status::metrics))
 }
 
-/// What moves files: its bodies may be large and take as long as the network does. They are sent as they are, because an
-/// entity tag is of exact bytes, and ranges count them.
+/// What moves files: its bodies may be large and take as long as the network does. They are sent as
+/// they are, because an entity tag is of exact bytes, and ranges count them.
 fn file_transfers() -> OpenApiRouter<Shared> {
     OpenApiRouter::new()
         .routes(routes!(studies::text))

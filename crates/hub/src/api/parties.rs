@@ -36,8 +36,8 @@ pub(super) async fn invitation(
 
 /// Invite a party anew
 ///
-/// The invitation before it is void. A party that has accepted keeps the key that it registered; one that has released
-/// cannot be invited again.
+/// The invitation before it is void. A party that has accepted keeps the key that it registered;
+/// one that has released cannot be invited again.
 #[utoipa::path(post, path = "/api/v1/studies/{study}/parties/{party}/invitation", tag = "parties", security(("coordinator" = [])), params(("study" = String, Path, description = "The study id"), ("party" = String, Path, description = "The party")), responses(
     (status = 201, description = "The new invitation, shown once", body = Invitation),
     (status = 401, description = "No coordinator's token", body = ProblemBody, content_type = "application/problem+json"),

@@ -24,7 +24,8 @@ use crate::Error;
 use crate::app::Shared;
 use crate::store::{Publication, Refusal, StudyRecord, largest_release, published_before};
 
-/// An upload may take this long and a second for so many bytes: whoever is slower does not hold the party's place.
+/// An upload may take this long and a second for so many bytes: whoever is slower does not hold the
+/// party's place.
 const PATIENCE: Duration = Duration::from_secs(60);
 const BYTES_A_SECOND: u64 = 10_000;
 
@@ -44,7 +45,8 @@ pub(super) struct Part {
     /// SHA-256 of the whole file, in hexadecimal.
     #[param(pattern = "^[0-9a-f]{64}$")]
     sha256: String,
-    /// Where in the file the body begins: where the last upload broke off. Without it the upload begins anew.
+    /// Where in the file the body begins: where the last upload broke off. Without it the upload
+    /// begins anew.
     offset: Option<u64>,
     /// Length of the whole file. Without it the file ends with the body.
     size: Option<u64>,
@@ -78,8 +80,9 @@ pub(super) async fn state(
 
 /// Upload a release
 ///
-/// The whole file, or the part of it from `offset` on. When the last byte has arrived, the release is checked and
-/// published. The same bytes again are fine; other bytes are refused, since fresh noise is a fresh release.
+/// The whole file, or the part of it from `offset` on. When the last byte has arrived, the release
+/// is checked and published. The same bytes again are fine; other bytes are refused, since fresh
+/// noise is a fresh release.
 #[utoipa::path(put, path = "/api/v1/studies/{study}/parties/{party}/release", tag = "files", security(("party" = [])), request_body(content = Vec<u8>, content_type = "application/octet-stream"), params(("study" = String, Path, description = "The study id"), ("party" = String, Path, description = "The party"), Part), responses(
     (status = 201, description = "The release is public", body = UploadState),
     (status = 200, description = "The same bytes were public before", body = UploadState),
@@ -222,7 +225,8 @@ async fn length(path: &FilePath) -> Result<u64, Problem> {
     }
 }
 
-/// Appends a body to the file, and says how long the file is then. What arrived before a connection broke is kept.
+/// Appends a body to the file, and says how long the file is then. What arrived before a connection
+/// broke is kept.
 async fn receive(
     app: &Shared,
     path: &FilePath,

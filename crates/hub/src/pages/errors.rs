@@ -44,7 +44,8 @@ async fn page(
     status: StatusCode,
     detail: Option<&str>,
 ) -> Response {
-    // Whoever asks too often, or asks a hub that failed, must not make it work for the page that says so.
+    // Whoever asks too often, or asks a hub that failed, must not make it work for the page that
+    // says so.
     let headers = if status.is_client_error() && status != StatusCode::TOO_MANY_REQUESTS {
         headers
     } else {

@@ -1,8 +1,9 @@
 //! Pages for people: rendered here, usable without JavaScript, and without anything from elsewhere.
 //!
-//! Every page has a policy that forbids whatever does not come from the hub itself, inline styles and scripts included.
-//! Names, units and descriptions come from strangers and are escaped wherever they are shown. What a form may do
-//! is guarded twice: the browser must say that it comes from the hub's own pages, and the form must carry its session's secret.
+//! Every page has a policy that forbids whatever does not come from the hub itself, inline styles
+//! and scripts included. Names, units and descriptions come from strangers and are escaped wherever
+//! they are shown. What a form may do is guarded twice: the browser must say that it comes from the
+//! hub's own pages, and the form must carry its session's secret.
 
 mod assets;
 mod errors;

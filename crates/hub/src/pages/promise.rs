@@ -1,4 +1,5 @@
-//! What is promised to a person in the data, and what that means for those who run or extend the study.
+//! What is promised to a person in the data, and what that means for those who run or extend the
+//! study.
 
 use std::sync::Arc;
 
@@ -11,7 +12,8 @@ use potluck_report::{Layout, Noticed, noticed_plot_in, numbers, privacy_statemen
 use super::parts::counted;
 use crate::store::StudyRecord;
 
-/// The promise in a picture, in numbers and in words: of the releases that are there, and of all that may come.
+/// The promise in a picture, in numbers and in words: of the releases that are there, and of all
+/// that may come.
 pub(super) fn promise(record: &StudyRecord) -> Markup {
     let study = &record.study;
     let all: Vec<&str> = record.parties.iter().map(|party| party.name.as_str()).collect();
@@ -68,7 +70,8 @@ fn picture(study: &Study, released: usize, all: usize) -> Markup {
     }
 }
 
-/// The studies that this one extends and those that extend it, and how the joint guarantee grows with them.
+/// The studies that this one extends and those that extend it, and how the joint guarantee grows
+/// with them.
 pub(super) fn relatives(record: &StudyRecord, extending: &[Arc<StudyRecord>]) -> Markup {
     let own = &record.study;
     let mut before = Vec::new();

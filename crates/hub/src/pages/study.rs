@@ -1,4 +1,5 @@
-//! One study: who brings what, how far they are, what is promised, and everything to download and check.
+//! One study: who brings what, how far they are, what is promised, and everything to download and
+//! check.
 
 use std::sync::Arc;
 

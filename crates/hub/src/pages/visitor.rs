@@ -68,7 +68,8 @@ impl Visitor {
     }
 }
 
-/// The name of the cookie that holds a session's token. Browsers bind the prefix to this host and to HTTPS.
+/// The name of the cookie that holds a session's token. Browsers bind the prefix to this host and
+/// to HTTPS.
 pub(super) fn cookie_name(app: &Shared) -> &'static str {
     if app.config.is_https() { "__Host-potluck-session" } else { "potluck-session" }
 }

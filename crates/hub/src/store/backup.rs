@@ -9,8 +9,9 @@ use super::objects::{Objects, sha256_of};
 use super::{make_private, schema};
 use crate::Error;
 
-/// Copies everything that the hub in `data` holds to a new folder, consistent while the hub runs. Every file is checked
-/// against its hash on the way, and the folder has its name only when it is complete.
+/// Copies everything that the hub in `data` holds to a new folder, consistent while the hub runs.
+/// Every file is checked against its hash on the way, and the folder has its name only when it is
+/// complete.
 pub fn back_up(data: &Path, folder: &Path) -> Result<(), Error> {
     let source = data.join(schema::DATABASE);
     if !source.exists() {
@@ -27,7 +28,8 @@ pub fn back_up(data: &Path, folder: &Path) -> Result<(), Error> {
         fs::remove_dir_all(&unfinished).map_err(Error::file(&unfinished))?;
     }
     make_private(&unfinished)?;
-    // First the database: files that are added later are not named in it, and files are never removed.
+    // First the database: files that are added later are not named in it, and files are never
+    // removed.
     let database = unfinished.join(schema::DATABASE);
     let original = Connection::open_with_flags(&source, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
     original.busy_timeout(schema::BUSY)?;

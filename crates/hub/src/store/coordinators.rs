@@ -29,8 +29,8 @@ pub struct Session {
 }
 
 impl Store {
-    /// Adds a coordinator and returns the token that is shown once; `replace` gives one who is there a new token and
-    /// ends their sessions.
+    /// Adds a coordinator and returns the token that is shown once; `replace` gives one who is
+    /// there a new token and ends their sessions.
     pub fn add_coordinator(&self, name: &str, replace: bool) -> Result<Token, Error> {
         let token = Token::new("plc")?;
         let mut database = self.database();

@@ -1,7 +1,8 @@
 //! The state of a hub on disk: a SQLite database beside content-addressed files.
 //!
-//! Every change is one transaction that also appends to the study's event log; files are complete and synced
-//! before the transaction that names them. So whatever happens, what the log says has happened is there.
+//! Every change is one transaction that also appends to the study's event log; files are complete
+//! and synced before the transaction that names them. So whatever happens, what the log says has
+//! happened is there.
 
 mod backup;
 mod coordinators;
@@ -111,7 +112,8 @@ pub struct Guarantees {
 }
 
 impl StudyRecord {
-    /// What the releases promise; computed when it is first asked for, because outward rounding takes milliseconds.
+    /// What the releases promise; computed when it is first asked for, because outward rounding
+    /// takes milliseconds.
     pub fn guarantees(&self) -> &Guarantees {
         self.guarantees.get_or_init(|| Guarantees {
             each: Guarantee::of_party(&self.study).into(),
@@ -144,7 +146,8 @@ impl StudyRecord {
 pub struct Store {
     connection: Mutex<Connection>,
     objects: Objects,
-    /// Held while a release is checked and published: one at a time, so that the last one sees all others.
+    /// Held while a release is checked and published: one at a time, so that the last one sees all
+    /// others.
     publishing: Mutex<()>,
     studies: Cache<String, Arc<StudyRecord>>,
 }
@@ -186,8 +189,8 @@ impl Store {
         self.objects.incoming()
     }
 
-    /// Does something to a study in one transaction, and forgets what memory holds of it, of what it extends and of what
-    /// extends it: their records tell of each other.
+    /// Does something to a study in one transaction, and forgets what memory holds of it, of what
+    /// it extends and of what extends it: their records tell of each other.
     fn change<T>(
         &self,
         study: &str,

@@ -31,7 +31,8 @@ impl Store {
         Ok(found.filter(|(_, stored)| hash.matches(stored)).map(|(name, _)| name))
     }
 
-    /// Registers the key with which a party accepts the study. Whoever calls has checked the party's token.
+    /// Registers the key with which a party accepts the study. Whoever calls has checked the
+    /// party's token.
     pub fn accept(
         &self,
         study: &str,

@@ -32,8 +32,9 @@ struct NewDataset {
     file: PublishedFile,
 }
 
-/// The largest file that a release of `party` can be: its numbers, which do not compress, the frame that Parquet puts
-/// around them, and the manifest, which holds the study and the sums of earlier stages.
+/// The largest file that a release of `party` can be: its numbers, which do not compress, the frame
+/// that Parquet puts around them, and the manifest, which holds the study and the sums of earlier
+/// stages.
 pub fn largest_release(study: &Study, party: &str) -> Result<u64, potluck_release::Error> {
     let width = study.definition().party(party)?.width() as u64;
     let numbers = study.seal().k().saturating_mul(width).saturating_mul(8);
@@ -44,8 +45,9 @@ pub fn largest_release(study: &Study, party: &str) -> Result<u64, potluck_releas
 }
 
 impl Store {
-    /// Checks an uploaded file, announced by its hash, and publishes it as the release of `party`. The file is moved if
-    /// it is accepted; otherwise it stays where it is, and is the caller's to remove.
+    /// Checks an uploaded file, announced by its hash, and publishes it as the release of `party`.
+    /// The file is moved if it is accepted; otherwise it stays where it is, and is the caller's to
+    /// remove.
     pub fn publish_release(
         &self,
         study: &str,
@@ -71,7 +73,8 @@ impl Store {
         File::open(file).and_then(|file| file.sync_all()).map_err(Error::file(file))?;
         self.objects.keep(file, &published.sha256)?;
         self.change(study, |transaction| record_release(transaction, study, party, &published))?;
-        // The release is public. If a dataset cannot be made now, it is when the hub starts the next time.
+        // The release is public. If a dataset cannot be made now, it is when the hub starts the
+        // next time.
         if let Err(error) = self.publish_datasets(study) {
             tracing::error!(%error, study, "a public dataset could not be made");
         }
@@ -98,7 +101,8 @@ impl Store {
         self.publishing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes the public datasets of a study and of those that extend it, where their releases have come since.
+    /// Makes the public datasets of a study and of those that extend it, where their releases have
+    /// come since.
     fn publish_datasets(&self, study: &str) -> Result<(), Error> {
         let own = self.study(study)?.ok_or_else(|| Error::damaged("a study vanished"))?;
         for record in std::iter::once(own).chain(self.extending(study)?) {

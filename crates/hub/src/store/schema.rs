@@ -16,7 +16,8 @@ pub(super) const BUSY: Duration = Duration::from_secs(10);
 /// "hubp" in SQLite's application id.
 const APPLICATION_ID: i32 = 0x6875_6270;
 
-/// What takes a database from one version to the next; the number of entries is the current version.
+/// What takes a database from one version to the next; the number of entries is the current
+/// version.
 const MIGRATIONS: &[&str] = &["
 CREATE TABLE coordinator (
     id INTEGER PRIMARY KEY,

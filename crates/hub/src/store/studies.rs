@@ -81,7 +81,8 @@ impl Store {
         Ok((study.id().to_owned(), creation))
     }
 
-    /// Invites a party anew: the invitation before is void. A key that the party has registered stays.
+    /// Invites a party anew: the invitation before is void. A key that the party has registered
+    /// stays.
     pub fn invite(&self, coordinator: &Coordinator, study: &str, party: &str) -> Result<Token, Refusal> {
         let token = Token::new("plp")?;
         self.change(study, |transaction| {
@@ -111,7 +112,8 @@ impl Store {
                         "{party} has released; there is nothing left to invite it to"
                     )));
                 }
-                // A party that has accepted keeps its key: what is new is the token that it uploads with.
+                // A party that has accepted keeps its key: what is new is the token that it uploads
+                // with.
                 Some(None) => {}
             }
             transaction.execute(

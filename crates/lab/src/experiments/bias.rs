@@ -50,7 +50,8 @@ fn cases() -> Vec<Case> {
         placement: Placement::Alone,
         features,
     };
-    // The label's own party holds the last two features; their moments with the label are released as such.
+    // The label's own party holds the last two features; their moments with the label are released
+    // as such.
     let within = |name: &'static str, population: Population, features: Vec<usize>| Case {
         placement: Placement::WithFeatures,
         ..between(name, population, features)
@@ -65,7 +66,8 @@ fn cases() -> Vec<Case> {
 }
 
 impl Case {
-    /// By how much the slopes that are looked at exceed the truth, as a fraction, weighted by its square.
+    /// By how much the slopes that are looked at exceed the truth, as a fraction, weighted by its
+    /// square.
     fn excess(&self, found: &[f64]) -> f64 {
         let sum = |value: &dyn Fn(usize) -> f64| self.features.iter().map(|&j| value(j)).sum::<f64>();
         let truth = |j: usize| self.population.slopes[j];

@@ -56,7 +56,8 @@ struct Line<'a> {
 }
 
 impl Line<'_> {
-    /// In how many of the repetitions without a finding about it each slope is covered, and how many there are.
+    /// In how many of the repetitions without a finding about it each slope is covered, and how
+    /// many there are.
     fn by_feature(&self) -> Vec<(usize, usize)> {
         let of_feature = |(feature, &slope): (usize, &f64)| {
             let bare = self.found.iter().filter(|found| !found.findings[feature]);
@@ -74,7 +75,8 @@ impl Line<'_> {
         self.found.iter().filter(|found| found.covers_explained()).count()
     }
 
-    /// Median half-width of all intervals, in standard deviations of the label per standard deviation of the feature.
+    /// Median half-width of all intervals, in standard deviations of the label per standard
+    /// deviation of the feature.
     fn half_width(&self) -> f64 {
         let half_widths = self.found.iter().flat_map(|found| {
             found

@@ -1,4 +1,5 @@
-//! Distance against the smallest absolute eigenvalue of the Hessian: the paper's figure "small eigenvalues".
+//! Distance against the smallest absolute eigenvalue of the Hessian: the paper's figure "small
+//! eigenvalues".
 
 use std::fmt::Write as _;
 

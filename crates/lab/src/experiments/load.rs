@@ -1,4 +1,5 @@
-//! A hub under load: readers of pages, files and regressions, and parties that create studies, accept and upload, all at once.
+//! A hub under load: readers of pages, files and regressions, and parties that create studies,
+//! accept and upload, all at once.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

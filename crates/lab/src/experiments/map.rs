@@ -1,4 +1,5 @@
-//! A map of where intervals hold: populations drawn at random from a wide family, unkind ones among them.
+//! A map of where intervals hold: populations drawn at random from a wide family, unkind ones among
+//! them.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

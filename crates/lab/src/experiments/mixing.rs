@@ -1,4 +1,5 @@
-//! Sparse against Bernoulli mixing at equal k: the same distribution of errors, and where it is not.
+//! Sparse against Bernoulli mixing at equal k: the same distribution of errors, and where it is
+//! not.
 
 use std::fmt::Write as _;
 
@@ -21,7 +22,8 @@ use crate::table::{Cell, Privacy};
 const EVEN: &str = "uniform";
 /// One subject in a hundred far out, the others near the middle.
 const HEAVY: &str = "heavy-tailed";
-/// One value in a thousand far out, the others next to nothing: a handful of subjects carries everything.
+/// One value in a thousand far out, the others next to nothing: a handful of subjects carries
+/// everything.
 const EXTREME: &str = "a few extreme";
 
 #[derive(Clone, Copy)]

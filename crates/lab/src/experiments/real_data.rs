@@ -80,7 +80,8 @@ struct Earlier {
 }
 
 impl Losses {
-    /// From the losses of `chosen` to those of all entries; those that were not run come from an earlier run, if any.
+    /// From the losses of `chosen` to those of all entries; those that were not run come from an
+    /// earlier run, if any.
     fn complete(&mut self, entries: &[Entry], chosen: &[Entry], dataset: &str, earlier: &[Earlier]) {
         for (epsilon, by_entry) in EPSILONS.iter().zip(&mut self.by_entry) {
             let of_entry = |entry: &Entry| {

@@ -1,4 +1,5 @@
-//! The calibrated method on every table of a folder: random parties, random labels, natural and loose bounds.
+//! The calibrated method on every table of a folder: random parties, random labels, natural and
+//! loose bounds.
 
 use std::fmt::Write as _;
 
@@ -22,11 +23,12 @@ use crate::table::{Cell, Privacy};
 const EPSILONS: [f64; 3] = [1.0, 0.3, 0.1];
 /// By how much public bounds are wider than the values.
 const BOUNDS: [(&str, f64); 2] = [("natural", 1.0), ("10× loose", 10.0)];
-/// Where least squares leaves less of the label's variance than this, it is taken to leave as much: some tables
-/// hold columns that sum to the label.
+/// Where least squares leaves less of the label's variance than this, it is taken to leave as much:
+/// some tables hold columns that sum to the label.
 const LEAST_LOSS: f64 = 1e-3;
 
-/// Mean squared errors in one repetition, in units of the test rows' variance around the training mean.
+/// Mean squared errors in one repetition, in units of the test rows' variance around the training
+/// mean.
 #[derive(Clone, Copy, Serialize, Deserialize)]
 struct Losses {
     ols: f64,
@@ -48,7 +50,8 @@ impl Line<'_> {
         self.losses.iter().map(value).collect()
     }
 
-    /// Mean log(loss/OLS), mean loss over that of the released mean, and the worst ratio of the two.
+    /// Mean log(loss/OLS), mean loss over that of the released mean, and the worst ratio of the
+    /// two.
     fn summary(&self, method: fn(&Losses) -> f64) -> [f64; 3] {
         let logs = self.values(|losses| (method(losses) / losses.ols.max(LEAST_LOSS)).ln());
         let ratio = mean(&self.values(method)) / mean(&self.values(|losses| losses.released_mean));

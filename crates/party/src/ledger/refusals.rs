@@ -18,8 +18,8 @@ CREATE TABLE refusal (
 ) STRICT;
 ";
 
-/// A table that was refused for what stands in it: when, under which study, and the kind of reason. Never a value, a
-/// column or a row.
+/// A table that was refused for what stands in it: when, under which study, and the kind of reason.
+/// Never a value, a column or a row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refused {
     /// Id of the study.
@@ -83,8 +83,8 @@ impl Ledger {
         Ok(refusals)
     }
 
-    /// Records that the table of a party was refused under a study, if the error says so of what stands in the table;
-    /// other errors leave no trace.
+    /// Records that the table of a party was refused under a study, if the error says so of what
+    /// stands in the table; other errors leave no trace.
     pub fn record_refusal(
         &mut self,
         study_id: &str,

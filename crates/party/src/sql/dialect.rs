@@ -1,10 +1,10 @@
 //! What differs between engines: names, literals, casts and functions.
 //!
-//! Every expression stands for the same number in every engine. Doubles are written as text that each engine reads
-//! back to the same bits; text is compared byte by byte, whatever collation a column has; nothing is ever rounded by an
-//! engine's own `round`. No `%`, no `::` and no `?`, which some drivers take for parameters. Functions are named with
-//! their schema where an engine has one for its own, so that nobody's function of the same name is called with what is
-//! private.
+//! Every expression stands for the same number in every engine. Doubles are written as text that
+//! each engine reads back to the same bits; text is compared byte by byte, whatever collation a
+//! column has; nothing is ever rounded by an engine's own `round`. No `%`, no `::` and no `?`,
+//! which some drivers take for parameters. Functions are named with their schema where an engine
+//! has one for its own, so that nobody's function of the same name is called with what is private.
 
 use std::fmt;
 use std::str::FromStr;
@@ -90,7 +90,8 @@ impl Dialect {
             }
             Self::Postgres => format!("'{}'", text.replace('\'', "''")),
             Self::DuckDb => self.call("encode", &[&format!("'{}'", text.replace('\'', "''"))]),
-            // What a backslash means depends on a setting, and what a collation does on another; bytes depend on none.
+            // What a backslash means depends on a setting, and what a collation does on another;
+            // bytes depend on none.
             Self::Spark => format!("X'{}'", hex::encode_upper(text)),
         }
     }
@@ -145,7 +146,8 @@ impl Dialect {
         let double = self.as_double(column);
         match self {
             Self::Postgres | Self::Spark => double,
-            // The text is rounded once, the value itself twice: first its digits, then the quotient.
+            // The text is rounded once, the value itself twice: first its digits, then the
+            // quotient.
             Self::DuckDb => format!(
                 "CASE WHEN {} OR {} THEN CAST(CAST({column} AS VARCHAR) AS DOUBLE) ELSE {double} END",
                 self.call("starts_with", &[&self.call("typeof", &[column]), "'DECIMAL'"]),
@@ -279,7 +281,8 @@ impl Dialect {
     /// What keeps the steps of a query apart.
     pub(super) fn fence(self) -> &'static str {
         match self {
-            // Without it the planner would write each expression out wherever it is used, and compute it as often.
+            // Without it the planner would write each expression out wherever it is used, and
+            // compute it as often.
             Self::Postgres => "\n  OFFSET 0",
             Self::DuckDb | Self::Spark => "",
         }
@@ -288,8 +291,9 @@ impl Dialect {
     /// What is true and makes an expression one that is computed once a row.
     pub(super) fn and_once(self) -> &'static str {
         match self {
-            // From version 2 on its planner writes an expression out wherever it is used, and once more in the next step,
-            // until memory ends; but not one that might come out differently every time.
+            // From version 2 on its planner writes an expression out wherever it is used, and once
+            // more in the next step, until memory ends; but not one that might come out differently
+            // every time.
             Self::DuckDb => " AND system.main.random() < 2",
             Self::Postgres | Self::Spark => "",
         }
@@ -372,7 +376,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// What stands between the quotes of a quoted name or literal, or nothing if a quote ends it early.
+    /// What stands between the quotes of a quoted name or literal, or nothing if a quote ends it
+    /// early.
     fn unquoted(text: &str, quote: char) -> Option<String> {
         let inner = text.strip_prefix(quote)?.strip_suffix(quote)?;
         let doubled: String = [quote, quote].iter().collect();

@@ -1,12 +1,13 @@
 //! Push-down: a party whose table lives in a database or a cluster releases without exporting it.
 //!
-//! Every stage of a release is a sum of small integers, so one query computes it exactly, and only sums come back.
-//! [`StagedRelease`] writes the query of the next stage and takes its result; noise is added here, never by the engine,
-//! and the ledger session is the one that a release from a file would have. The steps between two queries may be hours
-//! and processes apart: all that a later one needs is in the ledger.
+//! Every stage of a release is a sum of small integers, so one query computes it exactly, and only
+//! sums come back. [`StagedRelease`] writes the query of the next stage and takes its result; noise
+//! is added here, never by the engine, and the ledger session is the one that a release from a file
+//! would have. The steps between two queries may be hours and processes apart: all that a later one
+//! needs is in the ledger.
 //!
-//! The form of a result is in docs/FORMAT.md#result-of-a-query; why its sums may be trusted as far as the engine is, in
-//! docs/PRIVACY.md#engines.
+//! The form of a result is in docs/FORMAT.md#result-of-a-query; why its sums may be trusted as far
+//! as the engine is, in docs/PRIVACY.md#engines.
 
 mod dialect;
 mod query;
@@ -31,7 +32,8 @@ use crate::{Error, Ledger, entropy};
 
 /// A release from a table in a database, stage by stage.
 ///
-/// It holds nothing but what was asked for: every step looks up in the ledger how far the release has come.
+/// It holds nothing but what was asked for: every step looks up in the ledger how far the release
+/// has come.
 pub struct StagedRelease<'a> {
     /// The sealed study.
     pub study: &'a Study,
@@ -67,7 +69,8 @@ impl StagedRelease<'_> {
         Ok(standing.position() + u32::from(standing.complete))
     }
 
-    /// The query of the next stage; nothing if every stage is stored, and only [`Self::finish`] is left.
+    /// The query of the next stage; nothing if every stage is stored, and only [`Self::finish`] is
+    /// left.
     ///
     /// Refuses what the budget does not allow, before an engine works on it. Nothing is charged.
     pub fn next_query(&self, ledger: &Ledger) -> Result<Option<Query>, Error> {
@@ -82,8 +85,9 @@ impl StagedRelease<'_> {
         self.query(&standing).map(Some)
     }
 
-    /// Takes the result of the query that [`Self::next_query`] wrote: checks it, adds noise from the operating system's
-    /// randomness and stores it. A result that is refused costs nothing; one that was taken before is left alone.
+    /// Takes the result of the query that [`Self::next_query`] wrote: checks it, adds noise from
+    /// the operating system's randomness and stores it. A result that is refused costs nothing; one
+    /// that was taken before is left alone.
     ///
     /// # Privacy
     /// The sums are the integers of a release from a file (docs/PRIVACY.md#engines), so the noise
@@ -98,7 +102,8 @@ impl StagedRelease<'_> {
         self.feed_with(ledger, results, observer, entropy::secure_rng)
     }
 
-    /// The same, with noise from the generator that `seed` makes; for tests, which need to repeat it.
+    /// The same, with noise from the generator that `seed` makes; for tests, which need to repeat
+    /// it.
     pub fn feed_with<R: CryptoRng>(
         &self,
         ledger: &mut Ledger,
@@ -124,7 +129,8 @@ impl StagedRelease<'_> {
         Ok(Fed::Stored)
     }
 
-    /// Records that the table was refused for what an engine said of it before the first query, if the error says so.
+    /// Records that the table was refused for what an engine said of it before the first query, if
+    /// the error says so.
     pub fn record_refusal(&self, ledger: &mut Ledger, error: &Error) -> Result<(), Error> {
         ledger.record_refusal(self.study.id(), self.study.definition().name(), self.party, error)
     }
@@ -142,7 +148,8 @@ impl StagedRelease<'_> {
         Ok(standing.complete && self.query(standing)?.fingerprint == fingerprint)
     }
 
-    /// Writes the release from the stored stages, once every stage is stored. Again, it gives the same bytes.
+    /// Writes the release from the stored stages, once every stage is stored. Again, it gives the
+    /// same bytes.
     pub fn finish(
         &self,
         ledger: &mut Ledger,

@@ -1,6 +1,7 @@
 //! One query a stage: its exact sums, and what has to be known of the table to trust them.
 //!
-//! A query is a chain of steps, each with a name, that follow crates/core/src/encoding/mod.rs operation by operation:
+//! A query is a chain of steps, each with a name, that follow crates/core/src/encoding/mod.rs
+//! operation by operation:
 //!
 //! | step | of every row |
 //! |---|---|
@@ -11,11 +12,13 @@
 //! | `measured`, `pulled` | the factor that pulls the row into its ball, if it is outside; the row within it |
 //! | `measured_again`, `pulled_again` | the same once more about the stage's centre |
 //!
-//! The ids are read once more, to find duplicates. What an engine reads there need not be what it adds up (a view with a
-//! LIMIT has other rows every time), so both sides give two check sums over the ids, and they must agree.
+//! The ids are read once more, to find duplicates. What an engine reads there need not be what it
+//! adds up (a view with a LIMIT has other rows every time), so both sides give two check sums over
+//! the ids, and they must agree.
 //!
-//! Integers are sums of at most n terms of size C, and a study for which n·C reaches 2⁶² is refused, so no 64-bit sum
-//! over the rows of a study can overflow; a table with more rows is refused whatever its sums are.
+//! Integers are sums of at most n terms of size C, and a study for which n·C reaches 2⁶² is
+//! refused, so no 64-bit sum over the rows of a study can overflow; a table with more rows is
+//! refused whatever its sums are.
 
 use potluck_core::encoding::{Encoder, Q, Scaling};
 use potluck_core::mixing::Mixing;
@@ -36,11 +39,13 @@ const FORMAT: u32 = 2;
 const MISSING: i32 = -1;
 const UNKNOWN: i32 = -2;
 
-/// Quotients of this size and below count as 0, which they are after rounding in every stage (docs/PRIVACY.md#engines).
+/// Quotients of this size and below count as 0, which they are after rounding in every stage
+/// (docs/PRIVACY.md#engines).
 const NEGLIGIBLE: f64 = 1e-100;
 
-/// The engine's hashes of ids are added up modulo these: 2²⁶ and the largest prime below it. Together they tell two sets of
-/// ids apart but for one case in 2⁵², and no sum over 2³⁷ rows overflows.
+/// The engine's hashes of ids are added up modulo these: 2²⁶ and the largest prime below it.
+/// Together they tell two sets of ids apart but for one case in 2⁵², and no sum over 2³⁷ rows
+/// overflows.
 const MODULI: [u64; CHECKS] = [1 << 26, (1 << 26) - 5];
 
 /// Number of check sums.
@@ -96,8 +101,8 @@ impl Query {
     }
 }
 
-/// How many numbers stand before the sums of a row of the result: rows, the check sums of their ids, then refused values
-/// of each column.
+/// How many numbers stand before the sums of a row of the result: rows, the check sums of their
+/// ids, then refused values of each column.
 pub(super) fn leading_counts(columns: &[Column]) -> usize {
     1 + CHECKS + columns.len()
 }
@@ -107,7 +112,8 @@ fn step_name(name: &str) -> String {
     format!("potluck_{name}")
 }
 
-/// Terms with plus signs between them, as a balanced tree: engines limit how deep an expression may be.
+/// Terms with plus signs between them, as a balanced tree: engines limit how deep an expression may
+/// be.
 fn added(terms: &[String]) -> String {
     match terms {
         [] => "0".to_owned(),
@@ -222,7 +228,8 @@ impl<'a> Writer<'a> {
         )
     }
 
-    /// What else is known of every row: the check sums of its id, where it is mixed to, and which values are refused.
+    /// What else is known of every row: the check sums of its id, where it is mixed to, and which
+    /// values are refused.
     fn marks(&self) -> Vec<(String, String)> {
         let mut marks = self.checks();
         if let Some(k) = self.mixed {
@@ -294,7 +301,8 @@ impl<'a> Writer<'a> {
             let column = &self.columns[i];
             match (encoder, column.domain()) {
                 (Encoder::Numeric(bounds), _) => {
-                    // NaN is larger than any number here, so this is false for it as for infinities.
+                    // NaN is larger than any number here, so this is false for it as for
+                    // infinities.
                     let size = self.dialect.call("abs", &[&format!("x{i}")]);
                     let finite = format!("{size} <= {}", self.dialect.double(f64::MAX));
                     let clamped = self.clamped(&format!("x{i}"), bounds.lo(), bounds.hi());
@@ -500,7 +508,8 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// How many rows, different ids and rows without an id there are; the check sums; the first and the last position.
+    /// How many rows, different ids and rows without an id there are; the check sums; the first and
+    /// the last position.
     fn ids(&self) -> [String; 3] {
         let named = |name: &str| (name.to_owned(), name.to_owned());
         let grouped = format!(

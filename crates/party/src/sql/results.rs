@@ -1,7 +1,7 @@
 //! The result of a query: read, checked, and turned into the exact sums that noise is added to.
 //!
-//! Nothing here trusts the file: it may be of another query, cut short, added to or changed. Messages say what is wrong,
-//! never a count or a sum.
+//! Nothing here trusts the file: it may be of another query, cut short, added to or changed.
+//! Messages say what is wrong, never a count or a sum.
 
 use std::path::Path;
 
@@ -146,7 +146,8 @@ impl Results {
         Ok(Sums::from_exact(exact, stage))
     }
 
-    /// Every row has an id of its own, and there are as many as the study says. Returns the check sums of the ids.
+    /// Every row has an id of its own, and there are as many as the study says. Returns the check
+    /// sums of the ids.
     fn check_ids(&self, study: &Study, source: &Source) -> Result<[i64; CHECKS], Error> {
         let counts = self.integers(self.only("ids")?)?;
         let (&[rows, different, nameless], rest) =

@@ -50,8 +50,9 @@ mod dialect_name {
     }
 }
 
-/// The name of a table: `table`, `schema.table`, `catalog.schema.table`. Names are taken as they stand, capitals
-/// included; one that has a dot in it stands in double quotes, and a double quote within them is doubled.
+/// The name of a table: `table`, `schema.table`, `catalog.schema.table`. Names are taken as they
+/// stand, capitals included; one that has a dot in it stands in double quotes, and a double quote
+/// within them is doubled.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableName(Vec<String>);
 
@@ -272,7 +273,8 @@ impl Source {
         }
     }
 
-    /// A query for the types of the party's columns and its id, of one row with one text, or of none if the table is empty.
+    /// A query for the types of the party's columns and its id, of one row with one text, or of
+    /// none if the table is empty.
     pub fn types_query(&self, study: &Study, party: &str) -> Result<String, Error> {
         let columns = study.own_party(party)?.columns();
         let names: Vec<String> = columns
@@ -284,8 +286,9 @@ impl Source {
         Ok(format!("SELECT {} AS types FROM {} LIMIT 1", self.dialect().types(&names), self.quoted_table()))
     }
 
-    /// The same table, with booleans and dates declared as the answer to [`Self::types_query`] says. Other types than a
-    /// query can read are refused, and so is an empty table, which has no answer.
+    /// The same table, with booleans and dates declared as the answer to [`Self::types_query`]
+    /// says. Other types than a query can read are refused, and so is an empty table, which has no
+    /// answer.
     pub fn with_types(&self, study: &Study, party: &str, types: Option<&str>) -> Result<Self, Error> {
         let columns = study.own_party(party)?.columns();
         let types = types
@@ -359,8 +362,8 @@ impl Source {
     }
 }
 
-/// What a state folder remembers of a release between its steps. The ledger is among it: sums that are handed in twice,
-/// each time to another ledger, would be noised twice.
+/// What a state folder remembers of a release between its steps. The ledger is among it: sums that
+/// are handed in twice, each time to another ledger, would be noised twice.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Remembered {
     /// Where the party's table is.
@@ -394,7 +397,8 @@ impl Remembered {
         Ok(write_file(&path, &text, Existing::Replace, Audience::Owner)?)
     }
 
-    /// What the folder remembers of the party's release; nothing if no query was written for it yet.
+    /// What the folder remembers of the party's release; nothing if no query was written for it
+    /// yet.
     pub fn load(study: &Study, party: &str, state: &Path) -> Result<Option<Self>, Error> {
         let path = Self::file(state, party);
         let text = match fs::read(&path) {

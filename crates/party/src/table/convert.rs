@@ -138,10 +138,11 @@ fn numbers(
     Ok(values.iter().map(|value| value.unwrap_or(f64::NAN)).collect())
 }
 
-/// Decimals as the nearest doubles, NaN where missing. Arrow's own cast rounds twice, digits first and then the
-/// quotient, which other engines do not.
+/// Decimals as the nearest doubles, NaN where missing. Arrow's own cast rounds twice, digits first
+/// and then the quotient, which other engines do not.
 fn decimals(place: &Place<'_>, array: &ArrayRef) -> Result<ScalarBuffer<f64>, Error> {
-    /// Up to here both the digits and the power of ten are doubles, and their quotient is rounded once.
+    /// Up to here both the digits and the power of ten are doubles, and their quotient is rounded
+    /// once.
     const EXACT_DIGITS: u128 = 1 << 53;
     const EXACT_SCALE: i8 = 22;
     let (DataType::Decimal32(_, scale)
@@ -481,7 +482,8 @@ mod tests {
     use arrow_array::{Decimal128Array, Decimal256Array};
     use std::sync::Arc;
 
-    /// Digits and power of ten, each rounded on its own, would give the double beside the nearest one.
+    /// Digits and power of ten, each rounded on its own, would give the double beside the nearest
+    /// one.
     #[test]
     fn decimals_become_the_nearest_doubles() {
         let place = Place { table: "t", column: "c", first: 0, by: By::Study };

@@ -1,7 +1,7 @@
 //! CSV as batches of text columns.
 //!
-//! Records can only be found one after the other, so that is all that is done while reading; whether fields are text is
-//! checked by whoever takes the batch.
+//! Records can only be found one after the other, so that is all that is done while reading;
+//! whether fields are text is checked by whoever takes the batch.
 
 use std::io::{self, Read};
 use std::sync::Arc;
@@ -175,7 +175,8 @@ impl Records {
     }
 
     fn first_that_is_not_text(&self) -> Option<Error> {
-        // Fields that are text make a text; the other way round a character could lie across two fields.
+        // Fields that are text make a text; the other way round a character could lie across two
+        // fields.
         let whole = |column: &Column| {
             std::str::from_utf8(&column.bytes)
                 .is_ok_and(|text| column.ends.iter().all(|&end| text.is_char_boundary(end as usize)))

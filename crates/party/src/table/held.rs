@@ -30,7 +30,8 @@ impl Held {
         self.schema.fields().iter().map(|field| field.name().clone()).collect()
     }
 
-    /// Batches are parts; each is handed on in slices of `size` rows, so that threads can share one.
+    /// Batches are parts; each is handed on in slices of `size` rows, so that threads can share
+    /// one.
     pub(super) fn parts<'a>(&'a self, name: &'a str, positions: Vec<usize>, size: usize) -> Parts<'a> {
         let mut first_rows = Vec::with_capacity(self.batches.len());
         let mut rows = 0;

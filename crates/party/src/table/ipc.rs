@@ -1,7 +1,8 @@
-//! Arrow IPC that may be damaged: what its messages claim is held against the file before the decoder believes it.
+//! Arrow IPC that may be damaged: what its messages claim is held against the file before the
+//! decoder believes it.
 //!
-//! The decoder makes room for whatever lengths of messages, buffers and columns it finds, and the process ends where
-//! that is more memory than there is.
+//! The decoder makes room for whatever lengths of messages, buffers and columns it finds, and the
+//! process ends where that is more memory than there is.
 
 use std::fs::File;
 
@@ -15,8 +16,8 @@ use super::positioned::read_exact_at;
 const CONTINUATION: [u8; 4] = [0xff; 4];
 /// What follows the footer: its length and the magic word.
 const TAIL: u64 = 10;
-/// Rows that a batch may always have. Beyond that every row takes a bit somewhere: columns of nothing but nulls, or of
-/// runs, would be as long as they say.
+/// Rows that a batch may always have. Beyond that every row takes a bit somewhere: columns of
+/// nothing but nulls, or of runs, would be as long as they say.
 const FEW_ROWS: u64 = 1 << 24;
 
 /// Whether the messages of an Arrow file can be what they claim to be.

@@ -1,8 +1,8 @@
-//! Raw tables: CSV (plain or gzipped), Parquet, Arrow IPC, from a file or from standard input; or Arrow batches that
-//! other software holds in memory.
+//! Raw tables: CSV (plain or gzipped), Parquet, Arrow IPC, from a file or from standard input; or
+//! Arrow batches that other software holds in memory.
 //!
-//! A table is read in batches, several times. A file is never held in memory, and what kind it is shows in its first
-//! bytes, not in its name.
+//! A table is read in batches, several times. A file is never held in memory, and what kind it is
+//! shows in its first bytes, not in its name.
 
 pub(crate) mod convert;
 pub(crate) mod csv;
@@ -97,7 +97,8 @@ impl Batch {
     }
 }
 
-/// A table with just the columns asked for, in the order asked for, in parts that can be read at the same time.
+/// A table with just the columns asked for, in the order asked for, in parts that can be read at
+/// the same time.
 pub(crate) struct Parts<'a> {
     /// What to call the table in messages.
     name: &'a str,
@@ -163,8 +164,8 @@ impl Table {
         Ok(Self { name, content: Content::File(source, format), batch: BATCH })
     }
 
-    /// Holds the batches that a reader gives, as they are: what other software keeps in memory is not copied, and a
-    /// stream is read once. With `keep`, only the columns of these names.
+    /// Holds the batches that a reader gives, as they are: what other software keeps in memory is
+    /// not copied, and a stream is read once. With `keep`, only the columns of these names.
     ///
     /// Nobody may change the memory behind the batches while the table is in use.
     pub fn hold(
@@ -176,8 +177,8 @@ impl Table {
         Ok(Self { name: name.to_owned(), content: Content::Held(held), batch: BATCH })
     }
 
-    /// Copies the batches that a reader gives to an unnamed private file, so that they can be read several times in
-    /// little memory. With `keep`, only the columns of these names.
+    /// Copies the batches that a reader gives to an unnamed private file, so that they can be read
+    /// several times in little memory. With `keep`, only the columns of these names.
     pub fn spool_batches(
         name: &str,
         mut reader: Box<dyn RecordBatchReader + '_>,
@@ -267,7 +268,8 @@ impl Table {
         Ok(names)
     }
 
-    /// Whether the names of its columns are what its first line says. Without a header line that is a row.
+    /// Whether the names of its columns are what its first line says. Without a header line that is
+    /// a row.
     pub fn names_are_a_line(&self) -> bool {
         matches!(self.content, Content::File(_, Format::Csv | Format::GzipCsv))
     }
@@ -306,8 +308,8 @@ impl Table {
         }))
     }
 
-    /// Decodes these columns and throws them away: the least that a pass over the table costs. Returns the number of
-    /// rows.
+    /// Decodes these columns and throws them away: the least that a pass over the table costs.
+    /// Returns the number of rows.
     pub fn decode(&self, columns: &[String], threads: NonZero<usize>) -> Result<u64, Error> {
         let parts = self.parts(columns)?;
         let rows = AtomicU64::new(0);
@@ -496,7 +498,8 @@ fn damaged(table: &str) -> Error {
     }
 }
 
-/// What a decoder gives. It may assert what it should check: a panic on a damaged file becomes an error.
+/// What a decoder gives. It may assert what it should check: a panic on a damaged file becomes an
+/// error.
 fn unless_damaged<T>(table: &str, decode: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
     guarded(decode).unwrap_or_else(|_| Err(damaged(table)))
 }
@@ -515,7 +518,8 @@ impl Iterator for Guarded {
     }
 }
 
-/// Readers give projected columns in the order of the file; this puts them into the order asked for.
+/// Readers give projected columns in the order of the file; this puts them into the order asked
+/// for.
 fn reading_order(positions: &[usize]) -> Vec<usize> {
     let mut sorted = positions.to_vec();
     sorted.sort_unstable();

@@ -25,11 +25,12 @@ struct Part {
     end: Option<u64>,
 }
 
-/// Calls `take` with every batch and the position of its first row, and returns what each thread made with `start` and
-/// `take` filled.
+/// Calls `take` with every batch and the position of its first row, and returns what each thread
+/// made with `start` and `take` filled.
 ///
-/// A thread reads a part of its own as long as there are any, then helps with those of others. If batches fail, the
-/// error is that of the first in the table, however the threads ran: all batches before it are taken.
+/// A thread reads a part of its own as long as there are any, then helps with those of others. If
+/// batches fail, the error is that of the first in the table, however the threads ran: all batches
+/// before it are taken.
 pub(crate) fn read_parts<T: Send>(
     parts: &Parts<'_>,
     threads: NonZero<usize>,

@@ -1,7 +1,7 @@
 //! Reading a file at many places at once.
 //!
-//! Handles of one open file share a place in it, so threads that seek and read would get each other's bytes. Here every
-//! read says where.
+//! Handles of one open file share a place in it, so threads that seek and read would get each
+//! other's bytes. Here every read says where.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read};

@@ -107,7 +107,8 @@ pub fn access(threads: usize) -> Access {
     }
 }
 
-/// Releases a table with noise from a seed, as the command does with noise from the operating system.
+/// Releases a table with noise from a seed, as the command does with noise from the operating
+/// system.
 pub fn release(study: &Study, table: &Table, threads: usize, seed: u64) -> Result<Release, Error> {
     let folder = tempfile::tempdir().unwrap();
     let definition = study.definition();

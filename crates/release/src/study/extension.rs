@@ -1,8 +1,8 @@
 //! Extensions: a study to which others add parties later.
 //!
-//! An extension lists new parties only. It inherits the mixing key, μ, shares and k of the study that it extends, its
-//! base, so the rows of all parties are mixed alike and can be joined; and its sealed document holds that of the base,
-//! so that nothing else is needed to verify it.
+//! An extension lists new parties only. It inherits the mixing key, μ, shares and k of the study
+//! that it extends, its base, so the rows of all parties are mixed alike and can be joined; and its
+//! sealed document holds that of the base, so that nothing else is needed to verify it.
 
 use serde_json::{Value, json};
 
@@ -12,7 +12,8 @@ use crate::Error;
 use crate::place::{Key, Place};
 use crate::remedy::{Problem, Remedy};
 
-/// Most studies in a lineage: each document holds the one before it, and readers of TOML and JSON limit how deep.
+/// Most studies in a lineage: each document holds the one before it, and readers of TOML and JSON
+/// limit how deep.
 const LONGEST_LINEAGE: usize = 16;
 
 /// A checked study that is not sealed yet and extends a sealed one.
@@ -58,7 +59,8 @@ impl Extension {
         Study::extending(self.definition.clone(), self.base.clone())
     }
 
-    /// The text of the sealed study: the extension as people wrote it, with the seal and the base behind it.
+    /// The text of the sealed study: the extension as people wrote it, with the seal and the base
+    /// behind it.
     pub fn sealed_text(&self, study: &Study) -> String {
         study.sealed_text(&self.text)
     }
@@ -347,7 +349,8 @@ mod tests {
         (0..depth).fold(document, |document, _| &mut document["sealed"]["base"])
     }
 
-    /// Makes the ids, and what names them, right from the innermost study outwards, as a forger would.
+    /// Makes the ids, and what names them, right from the innermost study outwards, as a forger
+    /// would.
     fn reseal(document: &mut Value) {
         if document["sealed"]["base"].is_object() {
             reseal(&mut document["sealed"]["base"]);
@@ -384,7 +387,8 @@ mod tests {
         ];
         for depth in 0..3 {
             for (at_index, (word, forge)) in forgeries.iter().enumerate() {
-                // A study that extends none may be mixed by any key; then those that extend it have the wrong one.
+                // A study that extends none may be mixed by any key; then those that extend it have
+                // the wrong one.
                 let mut forged = third.to_json();
                 forge(at(&mut forged, depth));
                 reseal(&mut forged);
@@ -527,8 +531,8 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(32))]
 
-        /// For every method and any k: the latecomer's noise satisfies the inequality for the inherited k, and is the
-        /// smallest that does.
+        /// For every method and any k: the latecomer's noise satisfies the inequality for the
+        /// inherited k, and is the smallest that does.
         #[test]
         fn the_noise_of_latecomers_is_the_smallest_for_what_they_inherit(
             method in 0..4_usize,

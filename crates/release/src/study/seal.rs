@@ -1,4 +1,5 @@
-//! Sealing: the numbers of a study that public facts determine, computed once and verified by everyone.
+//! Sealing: the numbers of a study that public facts determine, computed once and verified by
+//! everyone.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -29,7 +30,8 @@ pub struct Seal {
     parties: Vec<PartySeal>,
 }
 
-/// What the parties of a study have in common with each other and with those of every study that extends it.
+/// What the parties of a study have in common with each other and with those of every study that
+/// extends it.
 #[derive(Clone, Debug, PartialEq)]
 struct Terms {
     key: MixingKey,
@@ -121,8 +123,8 @@ impl Seal {
         Self::under(definition, Terms { key, mu, shares, k })
     }
 
-    /// Computes the seal of a study that extends the one with the seal `base`: same key, μ, shares and k, and the
-    /// noise of the new parties from them.
+    /// Computes the seal of a study that extends the one with the seal `base`: same key, μ, shares
+    /// and k, and the noise of the new parties from them.
     ///
     /// # Privacy
     /// μ is what the study's (ε, δ) allows because the base's is, and both say the same (ε, δ), as
@@ -154,8 +156,8 @@ impl Seal {
     }
 
     /// # Privacy
-    /// Each party's σ is the smallest integer with σ²μ² ≥ 4CW, where 2√(CW) bounds the change of the mixed
-    /// rows when one subject is replaced: Theorem M of docs/PRIVACY.md#mixed-rows.
+    /// Each party's σ is the smallest integer with σ²μ² ≥ 4CW, where 2√(CW) bounds the change of
+    /// the mixed rows when one subject is replaced: Theorem M of docs/PRIVACY.md#mixed-rows.
     fn mixed(definition: &Definition, terms: &Terms) -> Result<Vec<PartySeal>, Error> {
         let weight = definition.mixing().column_norm_squared(terms.k);
         let party = |party: &Party| {
@@ -177,7 +179,8 @@ impl Seal {
         definition.own_parties().iter().map(party).collect()
     }
 
-    /// Recomputes the seal, from that of the study it extends if it does, and compares it with what the study says.
+    /// Recomputes the seal, from that of the study it extends if it does, and compares it with what
+    /// the study says.
     pub(super) fn verify(
         definition: &Definition,
         section: &SealedSection,
@@ -260,7 +263,8 @@ impl Seal {
     }
 }
 
-/// k: as given, else 10·√n·μ (the k = 10√n/σ of the paper's figure), at least three rows a column, at most n.
+/// k: as given, else 10·√n·μ (the k = 10√n/σ of the paper's figure), at least three rows a column,
+/// at most n.
 fn mixed_row_count(definition: &Definition, mu: Mu) -> u64 {
     match (definition.method(), definition.k) {
         (Method::Dgm, _) => definition.rows(),

@@ -35,7 +35,8 @@ impl Axis {
         value > self.hi
     }
 
-    /// Ticks at round numbers, as places and labels: about `most`, or as many as have room beside each other.
+    /// Ticks at round numbers, as places and labels: about `most`, or as many as have room beside
+    /// each other.
     pub(super) fn ticks(&self, most: usize) -> Vec<(f64, String)> {
         let room = |label: &str| text::ems(label) * SMALL_SIZE + 10.0;
         let fits = |pair: &[(f64, String)]| {

@@ -12,13 +12,14 @@ use crate::words::{distinguishable, label_unit, per_unit};
 /// Intervals that include 0 are cut at this many times the median interval.
 const CUT: f64 = 5.0;
 
-/// The coefficients with their intervals, each for a rise by its feature's step, in the wide layout.
+/// The coefficients with their intervals, each for a rise by its feature's step, in the wide
+/// layout.
 pub fn coefficient_plot(model: &Model) -> String {
     coefficient_plot_in(model, Layout::Wide)
 }
 
-/// The coefficients with their intervals, in the label's unit: one row a feature, each for a rise by half of the
-/// range that the release kept of it, so that features can be compared.
+/// The coefficients with their intervals, in the label's unit: one row a feature, each for a rise
+/// by half of the range that the release kept of it, so that features can be compared.
 ///
 /// Intervals that include 0 have an open dot and a muted colour; a coefficient that something
 /// speaks against has a diamond on a dashed line; an arrow head ends a whisker that goes on beyond

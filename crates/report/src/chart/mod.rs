@@ -1,7 +1,7 @@
 //! Charts as SVG: a fixed palette drawn with plotters, and an accessible element around it.
 //!
-//! The drawing carries plain colours, so a chart that is saved on its own looks right. A page recolours it,
-//! for dark screens too, by rules of the stylesheet that select on those very colours
+//! The drawing carries plain colours, so a chart that is saved on its own looks right. A page
+//! recolours it, for dark screens too, by rules of the stylesheet that select on those very colours
 //! (`.potluck-chart [fill="#1A2430"]`), so the drawing itself needs no second version.
 
 mod axis;
@@ -70,7 +70,8 @@ mod palette {
 const NAME_SIZE: f64 = 13.0;
 const SMALL_SIZE: f64 = 11.5;
 
-/// Above this many rows the wide layout leaves the steps out, and every chart repeats its axis on top.
+/// Above this many rows the wide layout leaves the steps out, and every chart repeats its axis on
+/// top.
 const COMPACT_ABOVE: usize = 40;
 const AXIS_TWICE_ABOVE: usize = 24;
 
@@ -158,7 +159,8 @@ impl Geometry {
     }
 }
 
-/// A drawing in pixels. Plotters has whole units only, so the drawing is ten times as large as it is shown.
+/// A drawing in pixels. Plotters has whole units only, so the drawing is ten times as large as it
+/// is shown.
 struct Canvas<'a> {
     area: DrawingArea<SVGBackend<'a>, Shift>,
 }
@@ -226,7 +228,8 @@ impl Canvas<'_> {
     }
 }
 
-/// What is said about a chart to those who do not see it, and about each row to those who point at it.
+/// What is said about a chart to those who do not see it, and about each row to those who point at
+/// it.
 struct Said<'a> {
     title: String,
     description: String,
@@ -266,7 +269,8 @@ fn svg(geometry: &Geometry, said: &Said<'_>, draw: impl FnOnce(&Canvas<'_>)) -> 
     markup.into_string()
 }
 
-/// Writes the name of a feature beside or above its marks, and a few words under or beside the name.
+/// Writes the name of a feature beside or above its marks, and a few words under or beside the
+/// name.
 fn row_label(canvas: &Canvas<'_>, geometry: &Geometry, row: usize, name: &str, beside: Option<&str>) {
     let (x, middle) = (geometry.left - GAP, geometry.mark(row));
     match geometry.layout {
@@ -334,7 +338,8 @@ fn axis_title(canvas: &Canvas<'_>, geometry: &Geometry, lines: &[String]) {
     }
 }
 
-/// By how much a feature rises in the charts: half of the range that its release kept, or a whole level.
+/// By how much a feature rises in the charts: half of the range that its release kept, or a whole
+/// level.
 fn rise(coefficient: &Coefficient) -> f64 {
     let [lo, hi] = coefficient.range;
     match coefficient.term {

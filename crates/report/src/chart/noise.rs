@@ -12,7 +12,8 @@ pub fn noise_plot(model: &Model) -> String {
     noise_plot_in(model, Layout::Wide)
 }
 
-/// The noise share of every feature: the part of its released variance that is privacy noise, 0 to 100%.
+/// The noise share of every feature: the part of its released variance that is privacy noise, 0 to
+/// 100%.
 pub fn noise_plot_in(model: &Model, layout: Layout) -> String {
     let title = vec!["part of the released variance that is privacy noise".to_owned()];
     let geometry = Geometry::new(layout, model, title.len());

@@ -17,7 +17,8 @@ pub struct Noticed {
     pub chance: f64,
 }
 
-/// The largest chance to notice a person, one row for each thing that somebody may see, beside blind guessing.
+/// The largest chance to notice a person, one row for each thing that somebody may see, beside
+/// blind guessing.
 pub fn noticed_plot_in(rows: &[Noticed], layout: Layout) -> String {
     let title = match layout {
         Layout::Wide => {

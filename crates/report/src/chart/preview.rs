@@ -8,7 +8,8 @@ use crate::preview::{Preview, PreviewCoefficient};
 /// Estimates further out than this many interval widths are drawn at the end of the scale.
 const CUT: f64 = 3.0;
 
-/// The estimates of every release, the typical interval about the non-private coefficient, and that coefficient.
+/// The estimates of every release, the typical interval about the non-private coefficient, and that
+/// coefficient.
 pub(crate) fn preview_plot(preview: &Preview<'_>, layout: Layout) -> String {
     let title = match layout {
         Layout::Wide => vec![format!(

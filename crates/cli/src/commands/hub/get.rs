@@ -87,7 +87,8 @@ pub(super) fn run(arguments: &HubGet, settings: &Settings<'_>) -> Result<()> {
     })
 }
 
-/// The file for the log of a study: the one that was named, with the id before its extension for a study that is extended.
+/// The file for the log of a study: the one that was named, with the id before its extension for a
+/// study that is extended.
 fn log_file(events: &Path, member: &Study, study: &Study) -> PathBuf {
     if member.id() == study.id() {
         return events.to_owned();

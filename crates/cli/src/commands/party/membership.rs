@@ -223,7 +223,8 @@ fn parties_folder() -> Result<PathBuf> {
     })
 }
 
-/// The folder for a membership, made if it does not exist, and writable; and the membership that is in it.
+/// The folder for a membership, made if it does not exist, and writable; and the membership that is
+/// in it.
 pub(super) fn prepare_folder(
     arguments: &MembershipArguments,
     party: &str,

@@ -90,8 +90,8 @@ fn not_accepted(address: &str) -> WrongUsage {
     ))
 }
 
-/// Checks with the hub, before anything is charged, that this is the study we accepted, and that the hub knows us and
-/// our key; gives the content hash of our release if it is published.
+/// Checks with the hub, before anything is charged, that this is the study we accepted, and that
+/// the hub knows us and our key; gives the content hash of our release if it is published.
 fn check_membership(
     hub: &Hub,
     membership: &mut Membership,
@@ -143,7 +143,8 @@ fn is_recorded(arguments: &PartyRelease, release: &Release) -> Result<bool> {
     Ok(session.state == State::Published && session.content_hash.as_deref() == Some(release.content_hash()))
 }
 
-/// Draws the release, or takes it up where it stopped, into the state folder; whether it had been drawn before.
+/// Draws the release, or takes it up where it stopped, into the state folder; whether it had been
+/// drawn before.
 fn draw(
     arguments: &PartyRelease,
     membership: &Membership,

@@ -100,8 +100,8 @@ pub(super) fn run(arguments: &PartyStatus, settings: &Settings<'_>) -> Result<()
     })
 }
 
-/// How far a party is: by the verified log if it takes part in this study, by the hub's word if in one that this one
-/// extends.
+/// How far a party is: by the verified log if it takes part in this study, by the hub's word if in
+/// one that this one extends.
 fn progress(party: &str, study: &Study, log: &EventLog, details: &StudyDetails) -> Progress {
     let elsewhere = |state: &&PartyState| state.name == party && state.study != study.id();
     match details.party.iter().find(elsewhere) {

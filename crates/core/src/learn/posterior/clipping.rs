@@ -1,15 +1,17 @@
 //! What clipping did to correlations beyond the loss of spread, as far as published numbers tell.
 //!
-//! A correlation r of columns i and j loses about the share θ·(e_i + e_j)·(1 − r²), where e is by how much clipping
-//! attenuated each column. θ is not known; each kind of it has a mean, which is undone, and a standard deviation, which
-//! intervals allow for. Where the numbers come from: docs/LEARNERS.md#what-clipping-does.
+//! A correlation r of columns i and j loses about the share θ·(e_i + e_j)·(1 − r²), where e is by
+//! how much clipping attenuated each column. θ is not known; each kind of it has a mean, which is
+//! undone, and a standard deviation, which intervals allow for. Where the numbers come from:
+//! docs/LEARNERS.md#what-clipping-does.
 
 use faer::{Col, Mat, Row};
 
 use super::evidence::Evidence;
 use super::learned::Learned;
 
-/// Mean and standard deviation of θ between a numeric column and other parties (the mean is 0 for a level).
+/// Mean and standard deviation of θ between a numeric column and other parties (the mean is 0 for a
+/// level).
 const BETWEEN: (f64, f64) = (1.0 / 12.0, 1.0 / 8.0);
 /// The same within a party.
 const WITHIN: (f64, f64) = (0.3, 0.25);
@@ -84,7 +86,8 @@ impl Losses {
         };
         let crossed = &cross * w;
         for j in 0..d {
-            // E = e_j·A[:,j]·A⁻¹[j,:] has rank one, so everything about it is a few products with vectors.
+            // E = e_j·A[:,j]·A⁻¹[j,:] has rank one, so everything about it is a few products with
+            // vectors.
             let column = Col::from_fn(d, |i| a[(i, j)] * e[j]);
             let row = Row::from_fn(d, |i| inverse[(j, i)]);
             let on_label = far_times(&(&column * faer::Scale(&row * &hw)));
@@ -135,7 +138,8 @@ impl Losses {
         Mat::<f64>::identity(d, d) + h_inverse * &self.mean
     }
 
-    /// Derivative of the undone weights by the found covariances, times H: the loss of rare levels is cubic in them.
+    /// Derivative of the undone weights by the found covariances, times H: the loss of rare levels
+    /// is cubic in them.
     pub(super) fn derivative(&self, h_inverse: &Mat<f64>) -> Mat<f64> {
         self.undo(h_inverse) + h_inverse * &self.rare * faer::Scale(2.0 * RARE.0)
     }

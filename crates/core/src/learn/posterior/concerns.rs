@@ -8,11 +8,13 @@ use super::evidence::Evidence;
 use super::learned::Learned;
 use crate::learn::{Clipping, Tails};
 
-/// A column is lopsided if clipping moved its mean by more than this many standard deviations, beyond doubt.
+/// A column is lopsided if clipping moved its mean by more than this many standard deviations,
+/// beyond doubt.
 const MOST_SHIFT: f64 = 0.03;
 /// A column has heavy tails if it lost this much more spread than a bell would, beyond doubt …
 const MOST_EXCESS: f64 = 1.04;
-/// … and they matter for a coefficient if a change by as much would be more than this share of its standard error.
+/// … and they matter for a coefficient if a change by as much would be more than this share of its
+/// standard error.
 const MOST_MOVED: f64 = 0.5;
 /// Beyond this doubt of its spread, nothing is known of a column's tails.
 const MOST_DOUBT: f64 = 1.0;
@@ -30,8 +32,8 @@ pub enum Concern {
     LabelUnresolved,
     /// Noise hides the spread of the feature.
     FeatureUnresolved,
-    /// What may be an effect of the feature may also be one of these columns of other parties, whose correlation with it
-    /// the releases leave open.
+    /// What may be an effect of the feature may also be one of these columns of other parties,
+    /// whose correlation with it the releases leave open.
     Confounders(Vec<usize>),
 }
 
@@ -76,8 +78,9 @@ fn is_heavy(clipping: &Clipping) -> bool {
     clipping.numeric && excess * (1.0 - 2.0 * excess_error) > MOST_EXCESS
 }
 
-/// Whether the tails of a column speak against a coefficient that is so many standard errors from 0. Corrections for what
-/// clipping took are for bells: where a column lost more, the coefficient may be off by about as much.
+/// Whether the tails of a column speak against a coefficient that is so many standard errors from
+/// 0. Corrections for what clipping took are for bells: where a column lost more, the coefficient
+/// may be off by about as much.
 fn speak_against(clipping: &Clipping, standard_errors: f64) -> bool {
     let moved = standard_errors.abs() * (clipping.tails.excess - 1.0);
     is_lopsided(clipping) || (is_heavy(clipping) && moved > MOST_MOVED)
@@ -89,7 +92,8 @@ fn is_unresolved(evidence: &Evidence<'_>, column: usize) -> bool {
     hidden || (evidence.clipping[column].numeric && evidence.clipping[column].tails.excess_error > MOST_DOUBT)
 }
 
-/// What columns say of each coefficient, given how many standard errors it would be from 0 if all clipping were undone.
+/// What columns say of each coefficient, given how many standard errors it would be from 0 if all
+/// clipping were undone.
 pub(super) fn of_columns(
     evidence: &Evidence<'_>,
     learned: &Learned,
@@ -126,8 +130,9 @@ pub(super) fn of_share(evidence: &Evidence<'_>, label: usize, features: &[usize]
     }
 }
 
-/// The columns whose open correlations with a feature matter most for its coefficient, if they do: `shares` says how much
-/// of its variance is due to each feature, `open` how much to open correlations in all.
+/// The columns whose open correlations with a feature matter most for its coefficient, if they do:
+/// `shares` says how much of its variance is due to each feature, `open` how much to open
+/// correlations in all.
 pub(super) fn confounders(open: f64, shares: &[f64], features: &[usize]) -> Option<Concern> {
     if open <= MOST_OPEN {
         return None;

@@ -15,13 +15,14 @@ const MOST_STEPS: usize = 60;
 pub(super) enum Purpose {
     /// To read effects from, one step beyond: the step is the shorter the nearer the start.
     Reading,
-    /// To predict. Weights are products of the inverse, so that a matrix a little too near to a singular one predicts far
-    /// worse than one too far from it.
+    /// To predict. Weights are products of the inverse, so that a matrix a little too near to a
+    /// singular one predicts far worse than one too far from it.
     Predicting,
 }
 
 impl Purpose {
-    /// How strongly matrices near singular ones are avoided: the prior is det(I + M) to half of this.
+    /// How strongly matrices near singular ones are avoided: the prior is det(I + M) to half of
+    /// this.
     fn barrier(self) -> f64 {
         match self {
             Self::Reading => 1.0,
@@ -30,8 +31,8 @@ impl Purpose {
     }
 }
 
-/// Correlations between parties, shrunk towards nothing or towards what the label implies, whichever
-/// the data prefer, each by how large it seems, with the matrix kept positive definite.
+/// Correlations between parties, shrunk towards nothing or towards what the label implies,
+/// whichever the data prefer, each by how large it seems, with the matrix kept positive definite.
 pub(super) struct Correlations {
     /// Posterior means.
     pub(super) estimate: Mat<f64>,
@@ -64,7 +65,8 @@ impl Pairs {
 }
 
 impl Correlations {
-    /// From what was found, `means` of the covariances with the label, and the number of mixed rows.
+    /// From what was found, `means` of the covariances with the label, and the number of mixed
+    /// rows.
     pub(super) fn new(
         white: &Whitened,
         found: Mat<f64>,
@@ -104,7 +106,8 @@ impl Correlations {
     }
 }
 
-/// The prior variance if that of all entries is the same, and how far the data prefer what the label implies to nothing.
+/// The prior variance if that of all entries is the same, and how far the data prefer what the
+/// label implies to nothing.
 fn prior_of_all(
     places: &[(usize, usize)],
     found: &Mat<f64>,
@@ -130,8 +133,8 @@ fn prior_of_all(
     (prior, weights[grid.len()..].iter().sum())
 }
 
-/// Minimises Σ(M − x̄)²/2E − barrier·logdet(I + M)/2 over the entries between parties, x̄ their posterior means by
-/// themselves and E the posterior variances.
+/// Minimises Σ(M − x̄)²/2E − barrier·logdet(I + M)/2 over the entries between parties, x̄ their
+/// posterior means by themselves and E the posterior variances.
 struct Descent {
     size: usize,
     pairs: Pairs,

@@ -22,8 +22,8 @@ pub struct Evidence<'a> {
 }
 
 impl<'a> Evidence<'a> {
-    /// What mixed rows say together with the moments within each party, given with its columns and what clipping did to
-    /// them.
+    /// What mixed rows say together with the moments within each party, given with its columns and
+    /// what clipping did to them.
     pub fn from_parties(
         released: Released<'a>,
         parties: &[(Vec<usize>, &LocalMoments, &[Clipping])],
@@ -47,8 +47,8 @@ impl<'a> Evidence<'a> {
         Self { released, parties, covariance, covariance_noise, spurious, clipping }
     }
 
-    /// What mixed rows say that come without local moments: every column is a party of its own, its variance is that
-    /// of its rows beyond the noise, and the regression goes through the origin.
+    /// What mixed rows say that come without local moments: every column is a party of its own, its
+    /// variance is that of its rows beyond the noise, and the regression goes through the origin.
     pub fn from_rows(released: Released<'a>) -> Self {
         let (k, n) = (released.k() as f64, released.n() as f64);
         let p = released.columns().len();
@@ -81,7 +81,8 @@ impl<'a> Evidence<'a> {
     }
 }
 
-/// Evidence on some of the mixed rows: their number, the subjects they stand for, and the products of their columns.
+/// Evidence on some of the mixed rows: their number, the subjects they stand for, and the products
+/// of their columns.
 pub(super) struct Sample {
     pub(super) n: f64,
     pub(super) k: f64,

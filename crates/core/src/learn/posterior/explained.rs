@@ -30,7 +30,8 @@ impl ExplainedShare {
     }
 }
 
-/// How mixed rows judge weights: a row scores x′Nx, x the label and each party's part of the prediction.
+/// How mixed rows judge weights: a row scores x′Nx, x the label and each party's part of the
+/// prediction.
 struct Judge<'a> {
     evidence: &'a Evidence<'a>,
     label: usize,
@@ -81,7 +82,8 @@ impl<'a> Judge<'a> {
         x.transpose() * &self.products * &x
     }
 
-    /// Variance of a row's score if rows are bell-shaped, from the products of their columns (features, then label).
+    /// Variance of a row's score if rows are bell-shaped, from the products of their columns
+    /// (features, then label).
     fn score_variance(&self, sample: &Sample, w: &[f64]) -> f64 {
         let d = self.features.len();
         let loading = Mat::from_fn(d + 1, self.products.nrows(), |i, part| match (i == d, part) {
@@ -97,7 +99,8 @@ impl<'a> Judge<'a> {
             .sum::<f64>()
     }
 
-    /// What published moments say of the weights: covariance with the label and variance, within parties.
+    /// What published moments say of the weights: covariance with the label and variance, within
+    /// parties.
     fn local(&self, w: &[f64]) -> f64 {
         let mut explained = 0.0;
         for (i, &feature) in self.features.iter().enumerate() {
@@ -114,8 +117,8 @@ impl<'a> Judge<'a> {
     }
 }
 
-/// What share of the label's variance the regression explains on fresh data. Weights come from four fifths of the mixed
-/// rows and are judged by the rest.
+/// What share of the label's variance the regression explains on fresh data. Weights come from four
+/// fifths of the mixed rows and are judged by the rest.
 pub fn explained_share(
     evidence: &Evidence<'_>,
     label: usize,
@@ -155,7 +158,8 @@ pub fn explained_share(
     let of_sampling = 4.0 * label_variance.powi(2) * found.max(0.0) * (1.0 - found.min(1.0)).powi(2) / n;
     let of_rows = 2.0 * k as f64 * of_gram.max(of_scores) / (n * n);
     let of_label = 2.0 * (found * label_noise / label_variance).powi(2);
-    // What clipping did, and what of the label lies beyond its box: anything from nothing to all of it is lost.
+    // What clipping did, and what of the label lies beyond its box: anything from nothing to all of
+    // it is lost.
     let (shift, of_clipping) = Losses::new(evidence, &learned, label, features).explained;
     // Weights from four fifths of the rows miss a quarter more than those from all.
     let (_, missed) = learned.weight_doubt(&learned.h_inverse, learned.explained());

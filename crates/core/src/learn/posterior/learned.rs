@@ -38,8 +38,8 @@ pub(super) fn inverse(matrix: &Mat<f64>) -> Option<Mat<f64>> {
     matrix.llt(Side::Lower).ok().map(|factor| factor.inverse())
 }
 
-/// H: the matrix of all features, so close to the estimated correlations that it is positive definite with the label
-/// included.
+/// H: the matrix of all features, so close to the estimated correlations that it is positive
+/// definite with the label included.
 fn joint_matrix(white: &Whitened, means: &[f64], estimate: &Mat<f64>) -> Result<Mat<f64>, LearnError> {
     let d = means.len();
     let implied = Mat::from_fn(d, d, |i, j| if white.apart(i, j) { means[i] * means[j] } else { 0.0 });
@@ -95,7 +95,8 @@ impl Learned {
         let white = Whitened::new(evidence, sample, label, label_sd, features)?;
         let (t, lambda) = (&white.spreads, &white.variances);
 
-        // Correlations of the mixed rows along the coordinates, with the noise removed from their scale.
+        // Correlations of the mixed rows along the coordinates, with the noise removed from their
+        // scale.
         let rotated = &white.transform * sample.gram.submatrix(0, 0, d, d) * white.transform.transpose();
         let with_label = &white.transform * sample.gram.col(d).subrows(0, d);
         let lengths: Vec<f64> = (0..d).map(|i| rotated[(i, i)].sqrt()).collect();
@@ -159,8 +160,8 @@ impl Learned {
     }
 }
 
-/// Means of covariances with the label: of other parties' coordinates given those of the label's own party, whose effects
-/// reach the label through the correlations.
+/// Means of covariances with the label: of other parties' coordinates given those of the label's
+/// own party, whose effects reach the label through the correlations.
 fn means_given_own(white: &Whitened, found: &Noisy, means: &[f64], correlations: &Correlations) -> Vec<f64> {
     let d = means.len();
     let (own, others): (Vec<usize>, Vec<usize>) = (0..d).partition(|&i| white.own[i]);
@@ -196,8 +197,8 @@ fn means_given_own(white: &Whitened, found: &Noisy, means: &[f64], correlations:
 }
 
 impl Learned {
-    /// Posterior covariance of the weights of the coordinates that go with a matrix, and the explained share that is
-    /// missed on average because they are not known.
+    /// Posterior covariance of the weights of the coordinates that go with a matrix, and the
+    /// explained share that is missed on average because they are not known.
     pub(super) fn weight_doubt(&self, h_inverse: &Mat<f64>, explained: f64) -> (Mat<f64>, f64) {
         let d = self.means.len();
         let doubt: Vec<f64> =

@@ -1,4 +1,5 @@
-//! What all linearisations say together: for each coefficient a mixture of Student's t distributions.
+//! What all linearisations say together: for each coefficient a mixture of Student's t
+//! distributions.
 
 use crate::learn::student;
 
@@ -48,7 +49,8 @@ impl Mixture {
             };
             self.mean(below) - probability
         };
-        // The quantile lies between those of the components: regula falsi, with the end that stays halved (Illinois).
+        // The quantile lies between those of the components: regula falsi, with the end that stays
+        // halved (Illinois).
         let (mut at_low, mut at_high) = (excess(low), excess(high));
         for _ in 0..100 {
             if at_low >= 0.0 {

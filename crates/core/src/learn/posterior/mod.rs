@@ -1,11 +1,12 @@
-//! The noise-aware learner: estimates every entry of the covariance by its posterior mean, in coordinates in which
-//! the noise is diagonal, then solves.
+//! The noise-aware learner: estimates every entry of the covariance by its posterior mean, in
+//! coordinates in which the noise is diagonal, then solves.
 //!
-//! For squared loss the best coefficients are E[H | data]⁻¹E[c | data]. Within a party moments are released; between
-//! parties they come from the mixed rows, whose Gram matrix is all that is needed of them. Coefficients of a party's
-//! features are whitened by its own moments, correlations between parties are shrunk by how well the data resolve
-//! them, and the matrix of all is kept positive definite. That predicts well; effects are read from one step beyond it,
-//! which undoes the shrinkage, at many matrices that the correlations may have (docs/LEARNERS.md#posterior).
+//! For squared loss the best coefficients are E[H | data]⁻¹E[c | data]. Within a party moments are
+//! released; between parties they come from the mixed rows, whose Gram matrix is all that is needed
+//! of them. Coefficients of a party's features are whitened by its own moments, correlations
+//! between parties are shrunk by how well the data resolve them, and the matrix of all is kept
+//! positive definite. That predicts well; effects are read from one step beyond it, which undoes
+//! the shrinkage, at many matrices that the correlations may have (docs/LEARNERS.md#posterior).
 
 mod clipping;
 mod concerns;
@@ -79,8 +80,9 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Rows of `undone` for coefficients about values as they were, of `back` for those about cut ones. Standardised units
-    /// are those in which clipping is undone, so that one scaling serves both.
+    /// Rows of `undone` for coefficients about values as they were, of `back` for those about cut
+    /// ones. Standardised units are those in which clipping is undone, so that one scaling serves
+    /// both.
     fn choose(&self, undone: &Mat<f64>) -> Mat<f64> {
         let back = &self.learned.back;
         let attenuation = |column: usize| self.evidence.clipping[column].attenuation;
@@ -95,8 +97,8 @@ impl Reader<'_> {
         &self.learned.back * self.losses.undo(h_inverse)
     }
 
-    /// Weights to predict with: where noise hides the spread of a column, little of what seems to go with it can be
-    /// believed.
+    /// Weights to predict with: where noise hides the spread of a column, little of what seems to
+    /// go with it can be believed.
     fn predictive(&self, undo: &Mat<f64>, w: &Col<f64>) -> Vec<f64> {
         let believed = |column: usize| {
             let evidence = self.evidence;
@@ -126,14 +128,16 @@ impl Reader<'_> {
         self.losses.effects.iter().map(of_loss).collect()
     }
 
-    /// Coefficients at one linearisation, with the rows that turn errors of its equations into theirs.
+    /// Coefficients at one linearisation, with the rows that turn errors of its equations into
+    /// theirs.
     fn read(&self, at: &Linearised) -> (Vec<f64>, Mat<f64>) {
         let undo = self.choose(&self.undo(&at.h_inverse));
         let derivative = self.choose(&(&self.learned.back * self.losses.derivative(&at.h_inverse)));
         ((&undo * &at.b).iter().copied().collect(), derivative * &at.h_inverse)
     }
 
-    /// How many standard errors each coefficient is from 0 at one linearisation, uncertainty of clipping left out.
+    /// How many standard errors each coefficient is from 0 at one linearisation, uncertainty of
+    /// clipping left out.
     fn standard_errors_from_zero(&self, sample: &Sample, at: &Linearised) -> Vec<f64> {
         let (estimates, rows) = self.read(at);
         let variances = variances(self.learned, sample, &self.learned.h, at, &rows);

@@ -25,8 +25,8 @@ const MOST: f64 = 0.95;
 /// Smallest eigenvalue of a drawn matrix with the label included.
 const FLOOR: f64 = 0.1;
 
-/// Numbers that look random, always the same ones: a fit has to give the same answer twice (`SplitMix64`: Steele, Lea and
-/// Flood 2014).
+/// Numbers that look random, always the same ones: a fit has to give the same answer twice
+/// (`SplitMix64`: Steele, Lea and Flood 2014).
 struct Sequence(u64);
 
 impl Sequence {
@@ -64,7 +64,8 @@ impl Stories {
             .zip(&pairs.variances)
             .map(|(&x, v)| variances.iter().map(|g| log_density(x, g + v).exp()).collect())
             .collect();
-        // Where noise hides any strong correlation, effects are hidden as well: it is not counted on there.
+        // Where noise hides any strong correlation, effects are hidden as well: it is not counted
+        // on there.
         let able: Vec<f64> = pairs.variances.iter().map(|v| STRONG / (STRONG + v)).collect();
         let mut weights = vec![1.0 / small as f64; small];
         let mut share = STRONG_SHARE.0;
@@ -140,7 +141,8 @@ pub(super) fn points(learned: &Learned) -> Vec<Point> {
     drawn.into_iter().zip(weights).map(|(h, weight)| Point { h, weight }).collect()
 }
 
-/// H and as much of a step as keeps it clear of singular with the label included; the logarithm of its determinant.
+/// H and as much of a step as keeps it clear of singular with the label included; the logarithm of
+/// its determinant.
 fn sound_step(learned: &Learned, step: &Mat<f64>) -> (Mat<f64>, f64) {
     let d = learned.means.len();
     let logdet = |h: &Mat<f64>| {

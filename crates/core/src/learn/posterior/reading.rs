@@ -1,5 +1,5 @@
-//! Coefficients to read effects from, with their variances: one step from the posterior mean towards what the
-//! mixed rows say by themselves.
+//! Coefficients to read effects from, with their variances: one step from the posterior mean
+//! towards what the mixed rows say by themselves.
 //!
 //! b = w + H⁻¹(c − H_r w), where c and H_r are hardly shrunk. Errors of H and w enter as their
 //! product only (debiased estimation: Zhang and Zhang 2014), so shrinkage does not bias b to first
@@ -22,7 +22,8 @@ pub(super) struct Linearised {
     pub(super) b: Col<f64>,
     /// Share of the label's variance that w explains.
     pub(super) explained: f64,
-    /// Variances of the equations by mixing and noise in the mixed rows, and the part that mixing alone would give.
+    /// Variances of the equations by mixing and noise in the mixed rows, and the part that mixing
+    /// alone would give.
     pub(super) mixed: Vec<f64>,
     pub(super) mixing_part: Vec<f64>,
     /// Covariances of the equations by correlations that are not known.
@@ -88,8 +89,9 @@ impl Linearised {
         Some(Self { h_inverse, w, b, explained, mixed, mixing_part, unknown, local })
     }
 
-    /// How much of the variance of a coefficient is due to open correlations with each feature, up to a factor: the
-    /// variance of a correlation times the square of the effect that it would carry over.
+    /// How much of the variance of a coefficient is due to open correlations with each feature, up
+    /// to a factor: the variance of a correlation times the square of the effect that it would
+    /// carry over.
     pub(super) fn open(&self, learned: &Learned, rows: &Mat<f64>, coefficient: usize) -> Vec<f64> {
         let d = self.mixed.len();
         let white = &learned.white;

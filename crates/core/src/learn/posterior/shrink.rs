@@ -30,7 +30,8 @@ pub(super) fn log_density(x: f64, v: f64) -> f64 {
     -0.5 * (v.ln() + x * x / v)
 }
 
-/// Factors of the posterior means of x ~ N(θ, v), θ ~ N(0, g), with g averaged over a grid by its likelihood.
+/// Factors of the posterior means of x ~ N(θ, v), θ ~ N(0, g), with g averaged over a grid by its
+/// likelihood.
 pub(super) fn factors(x: &[f64], v: &[f64], grid: &[f64]) -> Vec<f64> {
     let log = |g: &f64| -> f64 { x.iter().zip(v).map(|(&x, v)| log_density(x, g + v)).sum() };
     let weights = normalised(&grid.iter().map(log).collect::<Vec<_>>());
@@ -44,8 +45,9 @@ const SCALES: (f64, f64, usize) = (1e-4, 0.5, 14);
 const PSEUDO: f64 = 2.0;
 const MOST_ROUNDS: usize = 50;
 
-/// A prior of many widths: x ~ N(θ, v), θ ~ Σ π N(0, g), with the weights π that the values themselves suggest
-/// (adaptive shrinkage: Stephens 2017). Small values are shrunk to nothing, a large one beside them hardly at all.
+/// A prior of many widths: x ~ N(θ, v), θ ~ Σ π N(0, g), with the weights π that the values
+/// themselves suggest (adaptive shrinkage: Stephens 2017). Small values are shrunk to nothing, a
+/// large one beside them hardly at all.
 pub(super) struct ScaleMixture {
     variances: Vec<f64>,
     /// For each value, how likely each variance is its own.
@@ -104,8 +106,8 @@ pub(super) struct Noisy {
 }
 
 impl Noisy {
-    /// Logarithm of the likelihood if a share of the values are effects of variance g, and the others nothing; and
-    /// of each value, the part that is due to an effect.
+    /// Logarithm of the likelihood if a share of the values are effects of variance g, and the
+    /// others nothing; and of each value, the part that is due to an effect.
     fn likelihood(&self, share: f64, g: f64) -> (f64, Vec<f64>) {
         let mut total = 0.0;
         let mut due = Vec::with_capacity(self.values.len());
@@ -128,7 +130,8 @@ impl Noisy {
         self.values.iter().zip(&self.variances).map(|(&x, &v)| log_density(x, v)).sum()
     }
 
-    /// Posterior means where few or many values may be effects, of any size, like those of `own` or not.
+    /// Posterior means where few or many values may be effects, of any size, like those of `own` or
+    /// not.
     pub(super) fn sparse_means(&self, own: &Self) -> Vec<f64> {
         let count = self.values.len();
         let mut prior = Vec::new();

@@ -1,4 +1,5 @@
-//! Each party's features in coordinates in which its covariance is the identity and its noise diagonal.
+//! Each party's features in coordinates in which its covariance is the identity and its noise
+//! diagonal.
 
 use faer::{Mat, Side};
 
@@ -10,8 +11,8 @@ pub(super) struct Whitened {
     pub(super) transform: Mat<f64>,
     /// From coordinates back to features: the inverse of `transform`.
     pub(super) inverse: Mat<f64>,
-    /// From coordinates to ones that are as much alike the features as uncorrelated ones can be, each standing for one
-    /// feature of its party in the party's order: orthogonal.
+    /// From coordinates to ones that are as much alike the features as uncorrelated ones can be,
+    /// each standing for one feature of its party in the party's order: orthogonal.
     pub(super) to_features: Mat<f64>,
     /// λ: variances along the coordinates.
     pub(super) variances: Vec<f64>,
@@ -93,7 +94,8 @@ impl Whitened {
     }
 }
 
-/// The party's covariance with entries off the diagonal shrunk by their noise, and variances kept clear of it.
+/// The party's covariance with entries off the diagonal shrunk by their noise, and variances kept
+/// clear of it.
 fn shrunk_moments(evidence: &Evidence<'_>, places: &[(usize, usize)], eta: f64) -> Mat<f64> {
     let q = places.len();
     let entry = |i: usize, j: usize| evidence.covariance[(places[i].0, places[j].0)];

@@ -1,8 +1,8 @@
 //! The kernel for AVX-512: the method of Four Russians.
 //!
-//! Five rows have 32 sums of subsets, one for each combination of bits: a table of 32 words of 16 bits fits a register,
-//! and one permutation looks it up for 32 mixed rows. Values are split into a low byte and the rest, so that sums over
-//! a block fit 16 bits.
+//! Five rows have 32 sums of subsets, one for each combination of bits: a table of 32 words of 16
+//! bits fits a register, and one permutation looks it up for 32 mixed rows. Values are split into a
+//! low byte and the rest, so that sums over a block fit 16 bits.
 
 use std::arch::x86_64::__m512i;
 use std::hint::black_box;
@@ -37,7 +37,8 @@ fn zero() -> __m512i {
 pub(super) struct Lookup {
     simd: V4,
     width: usize,
-    /// [`WITH_ROW`], and 1, 2, 4, … in every lane: kept from the compiler, which would make more instructions of them.
+    /// [`WITH_ROW`], and 1, 2, 4, … in every lane: kept from the compiler, which would make more
+    /// instructions of them.
     with_row: [u32; GROUP],
     powers: [__m512i; GROUP],
     /// Low bytes and the rest of the loaded values.

@@ -1,9 +1,10 @@
 //! The product of the Bernoulli matrix with encoded rows, in exact integers.
 //!
-//! With bits b ∈ {0, 1} for the signs s = 2b − 1, Σs·q = 2Σb·q − Σq: kernels add up the values whose sign is +, and the
-//! rest is done once. Subjects come in blocks, mixed rows in blocks of the key stream, so that signs, rows and sums in
-//! progress stay in cache. Three kernels do the same: one for any processor, one that multiplies and adds pairs (AVX2),
-//! one that looks up the sums of five rows at once (AVX-512).
+//! With bits b ∈ {0, 1} for the signs s = 2b − 1, Σs·q = 2Σb·q − Σq: kernels add up the values
+//! whose sign is +, and the rest is done once. Subjects come in blocks, mixed rows in blocks of the
+//! key stream, so that signs, rows and sums in progress stay in cache. Three kernels do the same:
+//! one for any processor, one that multiplies and adds pairs (AVX2), one that looks up the sums of
+//! five rows at once (AVX-512).
 
 #[cfg(target_arch = "x86_64")]
 mod lookup;
@@ -18,13 +19,15 @@ use super::lanes::{LANES, VectorUnit};
 use super::signs::{BLOCK, Keys, WORDS};
 use crate::vector::units;
 
-/// Subjects in a block: whole lanes, whole groups of every kernel, and few enough for sums of bytes in 16 bits.
+/// Subjects in a block: whole lanes, whole groups of every kernel, and few enough for sums of bytes
+/// in 16 bits.
 const ROWS: usize = 240;
 
 /// Mixed rows turned from columns to rows at a time.
 const TURNED: usize = 16;
 
-/// Signs of a block of subjects in a block of mixed rows: bit i of `[w][s]` is that of subject s in row 32w + i.
+/// Signs of a block of subjects in a block of mixed rows: bit i of `[w][s]` is that of subject s in
+/// row 32w + i.
 type Signs = [[u32; ROWS]; WORDS];
 
 /// Adds up, for each column and mixed row, the values of the subjects whose bit is set.
@@ -40,8 +43,8 @@ trait Kernel {
     /// Takes a block of rows; those that are missing to a full block are zero.
     fn load(&mut self, rows: &[i32], width: usize);
 
-    /// Adds to `sums`, which hold `stride` mixed rows of each column, the values of the loaded rows whose bits are set;
-    /// only for the first `words`·32 rows after `first`.
+    /// Adds to `sums`, which hold `stride` mixed rows of each column, the values of the loaded rows
+    /// whose bits are set; only for the first `words`·32 rows after `first`.
     fn add(&mut self, signs: &Signs, words: usize, sums: &mut [i32], stride: usize, first: usize);
 }
 
@@ -115,7 +118,8 @@ impl<K: Kernel> NullaryFnOnce for Task<'_, K> {
     }
 }
 
-/// Adds to `sums` the rows of these subjects, with their signs in every row of the Bernoulli matrix.
+/// Adds to `sums` the rows of these subjects, with their signs in every row of the Bernoulli
+/// matrix.
 ///
 /// # Privacy
 /// The sum Σ b qᵀ of Theorem M, docs/PRIVACY.md#mixed-rows, in exact integers.

@@ -1,4 +1,5 @@
-//! The kernel for AVX2: one instruction multiplies sixteen values by their bits and adds them in pairs.
+//! The kernel for AVX2: one instruction multiplies sixteen values by their bits and adds them in
+//! pairs.
 
 use std::arch::x86_64::__m256i;
 

@@ -1,4 +1,5 @@
-//! The form as it was filled in: kept as text, whatever it says, and turned into a study if it can be.
+//! The form as it was filled in: kept as text, whatever it says, and turned into a study if it can
+//! be.
 
 use potluck_release::place::{Key, Place, Step};
 use potluck_release::remedy::{Command, Remedy, Shape, Voice};

@@ -1,4 +1,5 @@
-//! Creating a study: a form that shows the plan while it is filled in, and the invitations that come of it.
+//! Creating a study: a form that shows the plan while it is filled in, and the invitations that
+//! come of it.
 
 mod form;
 mod plan;
@@ -149,7 +150,8 @@ async fn create(
         };
         let name = study.definition().name().to_owned();
         let tokens = Mutex::new(None);
-        // Whoever sends the same form again, or presses the button twice, gets the study that came of it the first time.
+        // Whoever sends the same form again, or presses the button twice, gets the study that came
+        // of it the first time.
         let once = || -> Result<String, Refusal> {
             let (id, creation) = app.store.create_study(&coordinator, &sealed, form.early)?;
             if let Creation::New(invitations) = creation {

@@ -26,7 +26,8 @@ const METHODS: [(&str, &str); 3] = [
 pub(super) struct Advice {
     pub(super) plan: Option<Plan>,
     pub(super) problems: Vec<Problem>,
-    /// Whether problems are shown at their fields: somebody asked for the study, and did not just add a line.
+    /// Whether problems are shown at their fields: somebody asked for the study, and did not just
+    /// add a line.
     pub(super) told: bool,
     /// The field to go on with.
     pub(super) focus: Option<String>,

@@ -1,5 +1,5 @@
-//! Fitting with 90 features in ten parties, as in the paper's largest table: the posterior learner with intervals and R²
-//! beside plain least squares, and that beside NumPy's, on the same rows.
+//! Fitting with 90 features in ten parties, as in the paper's largest table: the posterior learner
+//! with intervals and R² beside plain least squares, and that beside NumPy's, on the same rows.
 
 use std::num::NonZero;
 
@@ -23,7 +23,8 @@ const NOISE: f64 = 22.0;
 /// Seconds that a fit may take.
 const GOAL: f64 = 0.1;
 
-/// Mixed rows of features that share a factor, and of a label that they explain in part; the label is the last column.
+/// Mixed rows of features that share a factor, and of a label that they explain in part; the label
+/// is the last column.
 fn columns() -> Vec<Vec<f64>> {
     let mut rng = Xoshiro256PlusPlus::from_seed(Seed::new(1).of("fit").bytes());
     let mut normal = || -> f64 { StandardNormal.sample(&mut rng) };

@@ -63,7 +63,8 @@ impl Encoded {
     }
 }
 
-/// The shape of the paper's largest table, beside NumPy; and beside NumPy with signs drawn in the fastest way found.
+/// The shape of the paper's largest table, beside NumPy; and beside NumPy with signs drawn in the
+/// fastest way found.
 pub(super) fn bernoulli(setup: &Setup) -> Result<Vec<Figure>> {
     let (n, d, k) = (if setup.quick { 20_000 } else { 412_276 }, 91, 1000);
     let encoded = Encoded::new(n, d);

@@ -1,4 +1,5 @@
-//! Whole jobs beside other people's software in the same run, and whether they are as fast as they ought to be.
+//! Whole jobs beside other people's software in the same run, and whether they are as fast as they
+//! ought to be.
 
 mod fit;
 mod mixing;
@@ -36,7 +37,8 @@ impl Timed {
         quantile(&self.seconds, 0.5)
     }
 
-    /// The time of the other one over ours: the median over runs, in each of which both ran one after the other.
+    /// The time of the other one over ours: the median over runs, in each of which both ran one
+    /// after the other.
     fn times_as_fast_as(&self, other: &Self) -> f64 {
         1.0 / self.times_as_long_as(other)
     }
@@ -77,7 +79,8 @@ struct Setup {
 }
 
 impl Setup {
-    /// Lets everybody run in turn, again and again, so that whatever else the machine does hits all alike.
+    /// Lets everybody run in turn, again and again, so that whatever else the machine does hits all
+    /// alike.
     fn interleave(&self, job: &str, mut contestants: Vec<Contestant<'_>>) -> Result<Vec<Timed>> {
         let mut timed: Vec<Timed> = contestants
             .iter()

@@ -1,4 +1,5 @@
-//! Passes over a Parquet file: decoding, the sparse pass, the whole calibrated release; and pyarrow with NumPy on the same file.
+//! Passes over a Parquet file: decoding, the sparse pass, the whole calibrated release; and pyarrow
+//! with NumPy on the same file.
 
 use std::path::Path;
 
