@@ -30,10 +30,11 @@
 //! let mu = Mu::analytic(Epsilon::new(1.0)?, Delta::new(1e-6)?)?;
 //! let sigma = sigma_for(mu, Share::WHOLE, (4 * u128::from(ball.norm_squared()), 1))?;
 //! let k = 500;
+//! let columns = [Encoder::Numeric(age), Encoder::Numeric(pressure)];
 //! let stage = Stage {
 //!     name: "mixed",
 //!     share: Share::WHOLE,
-//!     encoder: RowEncoder::plain(&[Encoder::Numeric(age), Encoder::Numeric(pressure)]).within(ball),
+//!     encoder: RowEncoder::plain(&columns).within(ball),
 //!     statistic: Statistic::Mixed { mixing: Mixing::Sparse, k },
 //!     noise: vec![(2 * k as usize, sigma)],
 //! };

@@ -34,7 +34,9 @@
 //!
 //! // All that is wrong with a study is said at once.
 //! let wrong = text.replace("rows = 200_000", "rows = -1").replace("hi = 100", "high = 100");
-//! let Err(Error::Study(mistakes)) = AnyStudy::parse(&wrong, None) else { panic!("it has mistakes") };
+//! let Err(Error::Study(mistakes)) = AnyStudy::parse(&wrong, None) else {
+//!     panic!("it has mistakes")
+//! };
 //! let places: Vec<String> = mistakes.iter().map(|mistake| mistake.place().to_string()).collect();
 //! assert_eq!(places, ["study.rows", "party \"north\", column \"age\": high"]);
 //! # Ok::<(), Error>(())
