@@ -395,9 +395,9 @@ def test_a_study_is_created_with_the_form(world, browser, script, screen):
     page.get_by_role("link", name="New study").click()
     # Asked for too early, the form says what is missing, at the fields.
     page.get_by_role("button", name="Create the study").click()
-    expect(page.get_by_role("alert")).to_contain_text("Give the study a name.")
+    expect(page.get_by_role("alert")).to_contain_text("Name: a name has 1 to 200 characters")
     expect(page.get_by_label("People", exact=True)).to_have_attribute("aria-invalid", "true")
-    check = page.get_by_role("link", name="Say how many people there are, in digits.").first
+    check = page.get_by_role("link", name="People: is empty; write a whole number, such as 1000.").first
     check.click()
     expect(page.get_by_label("People", exact=True)).to_be_focused()
     fill(page, name)

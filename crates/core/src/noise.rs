@@ -62,10 +62,10 @@ pub fn rounded_gaussian_in_digits<const DIGIT_BITS: u32, R: Rng + ?Sized>(sigma:
 ///
 /// # Privacy
 ///
-/// Each result is clamp(round(q + σg)) for the sum q and a fresh, exactly normal g: a function of q
-/// + σg alone. If replacing one subject changes the sums by (δᵢ), the call as a whole is √Σ(δᵢ/σ)²
-/// Gaussian-differentially private, given ideal bits from `rng`. No condition on the size of the
-/// sums: nothing wraps. Proof: Theorem 3, docs/PRIVACY.md#what-a-release-costs.
+/// Each result is clamp(round(q + σg)) for the sum q and a fresh, exactly normal g: a function of
+/// q + σg alone. If replacing one subject changes the sums by (δᵢ), the call as a whole is
+/// √Σ(δᵢ/σ)² Gaussian-differentially private, given ideal bits from `rng`. No condition on the size
+/// of the sums: nothing wraps. Proof: Theorem 3, docs/PRIVACY.md#what-a-release-costs.
 pub fn add_noise<R: Rng + ?Sized>(sums: &mut [i64], sigma: Sigma, limit: i64, rng: &mut R) {
     let limit = i128::from(limit);
     let mut bits = RandomBits::new(rng);

@@ -100,12 +100,12 @@ impl Place {
         self.0.iter().map(step).collect()
     }
 
-    /// A key of [study].
+    /// A key of the section `[study]`.
     pub(crate) fn study(key: Key) -> Self {
         Self::from(Key::Study).key(key)
     }
 
-    /// A key of [privacy].
+    /// A key of the section `[privacy]`.
     pub(crate) fn privacy(key: Key) -> Self {
         Self::from(Key::Privacy).key(key)
     }

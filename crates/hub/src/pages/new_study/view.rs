@@ -99,7 +99,7 @@ fn problem_list(advice: &Advice) -> Markup {
             @for problem in &advice.problems {
                 li {
                     @match &problem.field {
-                        Some(field) => a href={ "#" (field) } { (place(field)) (problem.message) },
+                        Some(field) => a href={ "#" (field) } { (place(field)) (within_sentence(&problem.message)) },
                         None => (problem.message),
                     }
                 }
@@ -108,16 +108,42 @@ fn problem_list(advice: &Advice) -> Markup {
     }
 }
 
-/// Whose field it is, where several have the same name.
+/// Which field it is, in a list away from the fields.
 fn place(field: &str) -> String {
     let number = |text: &str| text.parse::<usize>().map_or(0, |at| at + 1);
     match field.split('-').collect::<Vec<_>>().as_slice() {
-        ["party", party, "column", column, _] => {
-            format!("Party {}, column {}: ", number(party), number(column))
+        ["party", party, "column", column, key] => {
+            let label = label(key).to_lowercase();
+            format!("Party {}, column {}, {label}: ", number(party), number(column))
         }
-        ["party", party, _] => format!("Party {}: ", number(party)),
+        ["party", party, key] => format!("Party {}, {}: ", number(party), label(key).to_lowercase()),
+        [key] if !label(key).is_empty() => format!("{}: ", label(key)),
         _ => String::new(),
     }
+}
+
+/// What the form calls a field; nothing where its messages say what they are about.
+fn label(key: &str) -> &'static str {
+    match key {
+        "name" => "Name",
+        "rows" => "People",
+        "id" => "How people are identified",
+        "epsilon" => "ε of each release",
+        "delta" => "δ of each release",
+        "method" => "Method",
+        "lo" => "Lowest",
+        "hi" => "Highest",
+        "unit" => "Unit",
+        "levels" => "Levels",
+        "description" => "Meaning",
+        _ => "",
+    }
+}
+
+/// A sentence as it stands behind a colon.
+fn within_sentence(sentence: &str) -> String {
+    let mut letters = sentence.chars();
+    letters.next().map_or_else(String::new, |first| first.to_lowercase().chain(letters).collect())
 }
 
 fn plan_panel(advice: &Advice) -> Markup {
@@ -139,14 +165,14 @@ fn basics(form: &StudyForm, bases: &[StudySummary], advice: &Advice) -> Markup {
     html! {
         fieldset .card {
             legend { "The study" }
-            (text(advice, "name", "Name", &form.name, Hint("What people will call it, such as “blood pressure 2026”.")))
-            (text(advice, "rows", "People", &form.rows, Hint("The number of people, which is public. Every party’s table has exactly one row for each.")))
-            (select(advice, "id", "How people are identified", &form.id, &IDS))
+            (text(advice, "name", label("name"), &form.name, Hint("What people will call it, such as “blood pressure 2026”.")))
+            (text(advice, "rows", label("rows"), &form.rows, Hint("The number of people, which is public. Every party’s table has exactly one row for each.")))
+            (select(advice, "id", label("id"), &form.id, &IDS))
             div .pair {
-                (text(advice, "epsilon", "ε of each release", &form.epsilon, Hint("Smaller protects more.")))
-                (text(advice, "delta", "δ of each release", &form.delta, Hint("Well below 1 in the number of people.")))
+                (text(advice, "epsilon", label("epsilon"), &form.epsilon, Hint("Smaller protects more.")))
+                (text(advice, "delta", label("delta"), &form.delta, Hint("Well below 1 in the number of people.")))
             }
-            (select(advice, "method", "Method", &form.method, &METHODS))
+            (select(advice, "method", label("method"), &form.method, &METHODS))
             @if !bases.is_empty() { (extends(form, bases, advice)) }
             label .check {
                 input type="checkbox" name="early" value="on" checked[form.early];
@@ -240,21 +266,21 @@ fn column_fields((party, at): (usize, usize), column: &ColumnForm, advice: &Advi
         fieldset .column {
             legend { "Column " (at + 1) }
             div .pair {
-                (text(advice, &field("name"), "Name", &column.name, Hint("")))
+                (text(advice, &field("name"), label("name"), &column.name, Hint("")))
                 (select(advice, &field("kind"), "Values", if column.has_levels() { "levels" } else { "number" }, &[("number", "a number"), ("levels", "one of some levels")]))
             }
             div .triple .when-number {
-                (text(advice, &field("lo"), "Lowest", &column.lo, Hint("")))
-                (text(advice, &field("hi"), "Highest", &column.hi, Hint("")))
-                (text(advice, &field("unit"), "Unit", &column.unit, Hint("")))
+                (text(advice, &field("lo"), label("lo"), &column.lo, Hint("")))
+                (text(advice, &field("hi"), label("hi"), &column.hi, Hint("")))
+                (text(advice, &field("unit"), label("unit"), &column.unit, Hint("")))
             }
             div .field .when-levels {
-                label for=(levels) { "Levels" }
+                label for=(levels) { (label("levels")) }
                 textarea id=(levels) name=(levels) rows="3" aria-describedby=(described) aria-invalid=[advice.at(&levels).map(|_| "true")] { (column.levels) }
                 (field_problem(advice, &levels))
                 p .aside id={ (levels) "-hint" } { "One a line." }
             }
-            (text(advice, &field("description"), "Meaning", &column.description, Hint("")))
+            (text(advice, &field("description"), label("description"), &column.description, Hint("")))
             p .actions {
                 button .quiet .remove type="submit" name="action" value={ "remove-column-" (party) "-" (at) } {
                     "Remove the column" span .unseen { " " (at + 1) " of party " (party + 1) }
