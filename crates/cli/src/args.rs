@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use potluck_party::sql::Dialect;
 use potluck_release::model::Learner;
+use potluck_simulation::RELEASES;
 
 use hub::HubCommand;
 use party::PartyCommand;
@@ -344,7 +345,7 @@ pub(crate) struct Simulate {
     #[arg(long, value_name = "COLUMN")]
     pub(crate) label: Option<String>,
     /// Number of releases
-    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(2..=10_000))]
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(i64::from(*RELEASES.start())..=i64::from(*RELEASES.end())))]
     pub(crate) releases: u32,
     /// Number of made-up people [default: the study's]
     #[arg(long, value_name = "N")]

@@ -1,12 +1,11 @@
 //! Calibrated releases of all parties in memory, through the join and the fit that ship.
 
-use anyhow::{Context, Result};
+use anyhow::{Context as _, Result};
 use faer::linalg::solvers::Solve as _;
 use faer::{Col, Mat};
-use potluck_core::encoding::Encoder;
-use potluck_core::learn::{Clipping, Evidence, Level, LocalMoments, Released as Rows, Tails, posterior};
+use potluck_core::learn::{Clipping, Level, Tails, posterior};
 use potluck_core::stage::Stage;
-use potluck_release::fit::{Regression, fit};
+use potluck_release::fit::{Material, Regression, fit};
 use potluck_release::study::Party;
 use potluck_release::{Model, PublicDataset, Study};
 use potluck_simulation::{Noise, Simulation, Subjects};
@@ -70,23 +69,6 @@ pub(crate) struct Released {
     dataset: PublicDataset,
 }
 
-/// What one party published beside its mixed rows.
-struct Local {
-    members: Vec<usize>,
-    moments: LocalMoments,
-    clipping: Vec<Clipping>,
-    scales: Vec<Scale>,
-}
-
-/// How an encoded column was standardised.
-#[derive(Clone, Copy)]
-struct Scale {
-    /// A standardised unit in original ones, before clipping is undone.
-    unit: f64,
-    /// Where the column is taken to lie when predicting, in original units.
-    believed_centre: f64,
-}
-
 impl Released {
     /// Names of the encoded columns.
     pub(crate) fn names(&self) -> &[String] {
@@ -116,66 +98,30 @@ impl Released {
     /// Slopes of an encoded column on all others as they would be read if the releases had no
     /// noise, in original units.
     pub(crate) fn slopes_without_noise(&self, label: usize) -> Result<Vec<f64>> {
-        let columns: Vec<&[f64]> = self.dataset.columns().values().iter().map(Vec::as_slice).collect();
-        let noise = vec![0.0; columns.len()];
-        let rows = Rows::new(&columns, &noise, self.dataset.study().definition().rows())?;
-        let locals = self.locals()?;
-        let parts: Vec<_> = locals
-            .iter()
-            .map(|local| (local.members.clone(), &local.moments, local.clipping.as_slice()))
-            .collect();
-        let evidence = Evidence::from_parties(rows, &parts);
-        let features: Vec<usize> = (0..columns.len()).filter(|&column| column != label).collect();
-        let found = posterior(&evidence, label, &features, Level::default())?;
-        let units: Vec<f64> =
-            columns_of(&locals).map(|(clipping, scale)| scale.unit * clipping.attenuation).collect();
+        let material = Material::new(&self.dataset)?.without_noise();
+        let features: Vec<usize> = (0..self.names().len()).filter(|&column| column != label).collect();
+        let found = posterior(&material.evidence()?, label, &features, Level::default())?;
         let slopes = found.estimate.weights().iter().zip(&features);
-        Ok(slopes.map(|(weight, &feature)| weight * units[label] / units[feature]).collect())
+        Ok(slopes.map(|(weight, &feature)| weight * material.unit(label) / material.unit(feature)).collect())
     }
 
     /// What the releases say of the mean of an encoded column, in original units.
     pub(crate) fn centre(&self, column: usize) -> Result<f64> {
-        let locals = self.locals()?;
-        let (_, scale) = columns_of(&locals).nth(column).context("there is such a column")?;
-        Ok(scale.believed_centre)
-    }
-
-    fn locals(&self) -> Result<Vec<Local>> {
-        let study = self.dataset.study();
-        let mut start = 0;
-        let local = |(name, sums): (&str, Vec<Vec<i64>>)| {
-            let plan = study.calibrated(name)?.context("the study is calibrated")?;
-            let frame = plan.frame(&sums)?;
-            let moments = LocalMoments::new(plan, &sums, &frame)?;
-            let (clipping, centres) = (moments.clipping(&frame), moments.centres(&frame));
-            let columns = study.definition().party(name)?.columns();
-            let public = columns.iter().flat_map(|column| match column.encoder() {
-                Encoder::Numeric(bounds) => vec![(bounds.midpoint(), bounds.half_width())],
-                Encoder::Categorical(levels) => vec![(0.0, 1.0); levels.width()],
-            });
-            let scale = |(at, (middle, half)): (usize, (f64, f64))| Scale {
-                unit: half * frame.scalings[at].scale,
-                believed_centre: middle + half * centres[at].believed,
-            };
-            let scales: Vec<Scale> = public.enumerate().map(scale).collect();
-            let members: Vec<usize> = (start..start + scales.len()).collect();
-            start += scales.len();
-            Ok(Local { members, moments, clipping, scales })
-        };
-        self.dataset.earlier_sums().map(local).collect()
+        Ok(Material::new(&self.dataset)?.believed_centre(column))
     }
 
     /// What intervals say of a regression whose truth is known, in standard deviations; `products`
     /// are those of the rows that were mixed.
     pub(crate) fn read(&self, table: &Table, products: &Mat<f64>) -> Result<Readings> {
         let model = self.fit(table.label)?;
-        let locals = self.locals()?;
-        let columns: Vec<(&Clipping, &Scale)> = columns_of(&locals).collect();
+        let material = Material::new(&self.dataset)?;
         let cut = cut_truth(products, table);
+        // Of the rows as they were cut: what clipping took is not undone in them.
+        let cut_unit = |column: usize| material.unit(column) / material.clipping(column).attenuation;
         let reading = |(at, truth): (usize, &Truth)| {
             let coefficient = &model.coefficients[at];
             let value = coefficient.value;
-            let cut = || cut[at] * columns[table.label].1.unit / columns[truth.column].1.unit * truth.unit;
+            let cut = || cut[at] * cut_unit(table.label) / cut_unit(truth.column) * truth.unit;
             Reading {
                 cut: coefficient.is_about_cut_values().then(cut),
                 low: value.low * truth.unit,
@@ -184,7 +130,7 @@ impl Released {
                 finding: coefficient.findings.first().map(|finding| finding.kind.name().replace('-', " ")),
                 signs: [table.label, truth.column]
                     .iter()
-                    .flat_map(|&column| signs(columns[column].0))
+                    .flat_map(|&column| signs(material.clipping(column)))
                     .chain(coefficient.parts.map(|parts| parts.correlations))
                     .collect(),
             }
@@ -205,11 +151,6 @@ pub(crate) fn explained(model: &Model) -> Result<[f64; 2]> {
     share.interval.context("with an interval")
 }
 
-/// Every encoded column.
-fn columns_of(locals: &[Local]) -> impl Iterator<Item = (&Clipping, &Scale)> {
-    locals.iter().flat_map(|local| local.clipping.iter().zip(&local.scales))
-}
-
 /// Least squares among the rows as they were cut, in standardised units.
 fn cut_truth(products: &Mat<f64>, table: &Table) -> Vec<f64> {
     let features: Vec<usize> = table.truth.iter().map(|truth| truth.column).collect();
@@ -220,7 +161,7 @@ fn cut_truth(products: &Mat<f64>, table: &Table) -> Vec<f64> {
 }
 
 /// What is published of the tails of a column.
-fn signs(clipping: &Clipping) -> [f64; 6] {
+fn signs(clipping: Clipping) -> [f64; 6] {
     let Tails { excess, excess_error, shift, shift_error } = clipping.tails;
     [excess, excess_error, shift, shift_error, clipping.attenuation, f64::from(clipping.numeric)]
 }

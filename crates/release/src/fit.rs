@@ -311,8 +311,8 @@ fn estimand(fit: &Fit) -> Estimand {
     if fit.estimand == learn::Estimand::Study { Estimand::StudyRows } else { Estimand::Attenuated }
 }
 
-/// Everything about a public dataset that learners need.
-struct Material<'a> {
+/// Everything about a public dataset that learners need. Encoded columns are counted in its order.
+pub struct Material<'a> {
     study: &'a Study,
     encoded: Vec<Encoded<'a>>,
     columns: Vec<&'a [f64]>,
@@ -322,7 +322,8 @@ struct Material<'a> {
 }
 
 impl<'a> Material<'a> {
-    fn new(dataset: &'a PublicDataset) -> Result<Self, Error> {
+    /// What a public dataset says.
+    pub fn new(dataset: &'a PublicDataset) -> Result<Self, Error> {
         let study = dataset.study();
         let encoded = encoded_columns(study, dataset);
         let mut units = Vec::with_capacity(encoded.len());
@@ -341,6 +342,34 @@ impl<'a> Material<'a> {
         Ok(Self { study, encoded, columns, noise, units, parties })
     }
 
+    /// The same, of releases that are known to have no noise in their mixed rows, whatever their
+    /// study says.
+    #[must_use]
+    pub fn without_noise(mut self) -> Self {
+        self.noise.fill(0.0);
+        self
+    }
+
+    /// The unit in which an encoded column is learned, in original ones: what clipping took of its
+    /// spread is undone.
+    pub fn unit(&self, column: usize) -> f64 {
+        self.units[column].affine.half()
+    }
+
+    /// Where an encoded column is taken to lie when predicting, in original units.
+    pub fn believed_centre(&self, column: usize) -> f64 {
+        self.units[column].believed_centre
+    }
+
+    /// What clipping did to an encoded column, as far as its release says.
+    pub fn clipping(&self, column: usize) -> Clipping {
+        let of_party = |(members, evidence): &(Vec<usize>, PartyEvidence)| {
+            let at = members.iter().position(|&member| member == column)?;
+            Some(evidence.calibrated.as_ref()?.clipping[at])
+        };
+        self.parties.iter().find_map(of_party).unwrap_or(Clipping::NONE)
+    }
+
     fn released(&self) -> Result<Released<'_>, Error> {
         Ok(Released::new(&self.columns, &self.noise, self.study.definition().rows())?)
     }
@@ -349,7 +378,8 @@ impl<'a> Material<'a> {
         self.parties.iter().all(|(_, evidence)| evidence.calibrated.is_some())
     }
 
-    fn evidence(&self) -> Result<Evidence<'_>, Error> {
+    /// What learners read.
+    pub fn evidence(&self) -> Result<Evidence<'_>, Error> {
         let released = self.released()?;
         if !self.is_calibrated() {
             return Ok(Evidence::from_rows(released));

@@ -19,5 +19,5 @@ mod simulation;
 pub use error::Error;
 pub use noise::{Exact, Noise, Off};
 pub use people::{Column, People, Subjects};
-pub use rehearsal::{Rehearsal, Wanted};
+pub use rehearsal::{RELEASES, Rehearsal, Wanted};
 pub use simulation::Simulation;

@@ -1,7 +1,7 @@
 //! A study tried on made-up people: many releases of them, and what fits of these would say.
 
 use std::num::NonZero;
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, RangeInclusive};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
 
@@ -22,8 +22,8 @@ use crate::simulation::Simulation;
 
 /// Most made-up values held in memory: 4 GiB.
 const MOST_VALUES: u64 = 1 << 29;
-/// Fewest and most releases of one preview.
-const RELEASES: (u32, u32) = (2, 10_000);
+/// How many releases one preview may have.
+pub const RELEASES: RangeInclusive<u32> = 2..=10_000;
 
 /// What to make up, and how often to release it.
 #[derive(Clone, Debug)]
@@ -55,9 +55,8 @@ impl Wanted {
                 return Err(Error::Share { name });
             }
         }
-        let (least, most) = RELEASES;
-        if !(least..=most).contains(&self.releases) {
-            return Err(Error::Releases { least, most });
+        if !RELEASES.contains(&self.releases) {
+            return Err(Error::Releases { least: *RELEASES.start(), most: *RELEASES.end() });
         }
         Ok(())
     }
