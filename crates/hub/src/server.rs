@@ -22,6 +22,9 @@ use tokio::signal::unix::{SignalKind, signal};
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::compression::CompressionLayer;
 use tower_http::timeout::{RequestBodyTimeoutLayer, ResponseBodyTimeoutLayer};
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::api::problem::Problem;
 use crate::app::{App, Shared};
@@ -244,12 +247,16 @@ async fn record(
 
 /// Sends what happens to standard error, as text or, for machines, as JSON lines.
 pub fn log_to_stderr(json: bool) {
-    let filter = tracing_subscriber::EnvFilter::try_from_env("POTLUCK_HUB_LOG")
-        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
-    let builder =
-        tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).with_target(false);
+    let asked = std::env::var("POTLUCK_HUB_LOG").ok().and_then(|asked| asked.parse().ok());
+    let filter: Targets = asked.unwrap_or_else(|| Targets::new().with_default(LevelFilter::INFO));
+    let lines = tracing_subscriber::fmt::layer().with_writer(io::stderr).with_target(false);
+    let registry = tracing_subscriber::registry().with(filter);
     // Tests may have set one before.
-    let _ = if json { builder.json().try_init() } else { builder.with_ansi(false).try_init() };
+    let _ = if json {
+        registry.with(lines.json()).try_init()
+    } else {
+        registry.with(lines.with_ansi(false)).try_init()
+    };
 }
 
 #[cfg(test)]

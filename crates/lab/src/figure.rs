@@ -1,9 +1,7 @@
 //! Figures: a grid of small panels with a common legend, as SVG.
 
-use anyhow::{Result, anyhow};
-use plotters::coord::Shift;
-use plotters::coord::ranged1d::{AsRangedCoord, ValueFormatter};
-use plotters::prelude::*;
+use potluck_report::drawing::axis::TICK_SIZE;
+use potluck_report::drawing::{Anchor, Axis, Canvas, Colour, text};
 
 /// How an axis runs.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -30,69 +28,65 @@ pub(crate) struct Panel {
     pub(crate) joined: bool,
 }
 
-const PANEL: (u32, u32) = (330, 260);
-const LEGEND: u32 = 34;
-const FONT: &str = "sans-serif";
+/// What a panel takes, and the legend above all of them.
+const PANEL: (f64, f64) = (330.0, 260.0);
+const LEGEND: f64 = 34.0;
+
+/// Between the edges of a panel and its scales: left, top, right, bottom.
+const MARGINS: (f64, f64, f64, f64) = (54.0, 30.0, 14.0, 44.0);
+
+/// The sizes of names and titles of axes, and of titles of panels.
+const NAME_SIZE: f64 = 11.5;
+const TITLE_SIZE: f64 = 12.5;
+
+/// Series with fewer points than this show them on their line.
+const SHOWN_POINTS: usize = 20;
+
+const INK: Colour = "#1A2430";
+const FRAME: Colour = "#55606D";
+const GRID: Colour = "#E1E5EA";
 
 /// Distinguishable also without colour vision (Okabe & Ito 2008).
-const COLOURS: [RGBColor; 8] = [
-    RGBColor(0, 0, 0),
-    RGBColor(230, 159, 0),
-    RGBColor(213, 94, 0),
-    RGBColor(86, 180, 233),
-    RGBColor(0, 114, 178),
-    RGBColor(120, 200, 120),
-    RGBColor(0, 158, 115),
-    RGBColor(204, 121, 167),
-];
-
-type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+const COLOURS: [Colour; 8] =
+    ["#000000", "#E69F00", "#D55E00", "#56B4E9", "#0072B2", "#78C878", "#009E73", "#CC79A7"];
 
 /// Draws rows of panels; series of the same name have the same colour everywhere.
-pub(crate) fn grid(rows: &[Vec<Panel>]) -> Result<String> {
-    let columns = rows.iter().map(Vec::len).max().unwrap_or(0).max(1) as u32;
-    let mut names: Vec<String> = Vec::new();
+pub(crate) fn grid(rows: &[Vec<Panel>]) -> String {
+    let columns = rows.iter().map(Vec::len).max().unwrap_or(0).max(1) as f64;
+    let mut names: Vec<&str> = Vec::new();
     for series in rows.iter().flatten().flat_map(|panel| &panel.series) {
-        if !names.contains(&series.name) {
-            names.push(series.name.clone());
+        if !names.contains(&series.name.as_str()) {
+            names.push(&series.name);
         }
     }
-    let size = (columns * PANEL.0, rows.len() as u32 * PANEL.1 + LEGEND);
-    let mut svg = String::new();
-    {
-        let root = SVGBackend::with_string(&mut svg, size).into_drawing_area();
-        root.fill(&WHITE).map_err(failed)?;
-        let (legend, body) = root.split_vertically(LEGEND);
-        draw_legend(&legend, &names)?;
-        let areas = body.split_evenly((rows.len(), columns as usize));
-        for (r, row) in rows.iter().enumerate() {
-            for (c, panel) in row.iter().enumerate() {
-                draw_panel(&areas[r * columns as usize + c], panel, &names)?;
-            }
+    let (width, height) = (columns * PANEL.0, rows.len() as f64 * PANEL.1 + LEGEND);
+    let mut canvas = Canvas::default();
+    canvas.bar((0.0, 0.0), (width, height), "#FFFFFF");
+    draw_legend(&mut canvas, &names);
+    for (r, row) in rows.iter().enumerate() {
+        for (c, panel) in row.iter().enumerate() {
+            draw_panel(&mut canvas, (c as f64 * PANEL.0, LEGEND + r as f64 * PANEL.1), panel, &names);
         }
-        root.present().map_err(failed)?;
     }
-    Ok(svg)
+    let marks = canvas.into_marks().into_string();
+    format!(
+        "<svg width=\"{width}\" height=\"{height}\" viewBox=\"0 0 {width} {height}\" xmlns=\"http://www.w3.org/2000/svg\">\n{}</svg>\n",
+        marks.replace("><", ">\n<")
+    )
 }
 
-fn failed(error: impl std::fmt::Display) -> anyhow::Error {
-    anyhow!("cannot draw: {error}")
-}
-
-fn colour(names: &[String], name: &str) -> RGBColor {
-    let at = names.iter().position(|candidate| candidate == name).unwrap_or(0);
+fn colour(names: &[&str], name: &str) -> Colour {
+    let at = names.iter().position(|&candidate| candidate == name).unwrap_or(0);
     COLOURS[at % COLOURS.len()]
 }
 
-fn draw_legend(area: &Area<'_>, names: &[String]) -> Result<()> {
-    let mut x = 14;
+fn draw_legend(canvas: &mut Canvas, names: &[&str]) {
+    let mut x = 14.0;
     for name in names {
-        let colour = colour(names, name);
-        area.draw(&Rectangle::new([(x, 13), (x + 16, 19)], colour.filled())).map_err(failed)?;
-        area.draw(&Text::new(name.clone(), (x + 22, 9), (FONT, 14).into_font())).map_err(failed)?;
-        x += 40 + 8 * name.chars().count() as i32;
+        canvas.bar((x, 13.0), (x + 16.0, 19.0), colour(names, name));
+        canvas.text(name, (x + 22.0, 16.0), Anchor::Start, NAME_SIZE, INK);
+        x += 36.0 + text::ems(name) * NAME_SIZE;
     }
-    Ok(())
 }
 
 /// The range of finite values, a little widened; positive for a logarithmic axis.
@@ -112,69 +106,49 @@ fn range(values: impl Iterator<Item = f64>, scale: Scale) -> (f64, f64) {
     }
 }
 
-fn draw_panel(area: &Area<'_>, panel: &Panel, names: &[String]) -> Result<()> {
-    let points = || panel.series.iter().flat_map(|series| &series.points);
-    let x = range(points().map(|point| point.0), panel.x_scale);
-    let y = panel.y_range.unwrap_or_else(|| range(points().map(|point| point.1), panel.y_scale));
-    match (panel.x_scale, panel.y_scale) {
-        (Scale::Log, Scale::Linear) => draw_chart(area, panel, names, (x.0..x.1).log_scale(), y.0..y.1),
-        (Scale::Log, Scale::Log) => {
-            draw_chart(area, panel, names, (x.0..x.1).log_scale(), (y.0..y.1).log_scale())
-        }
-        (Scale::Linear, Scale::Linear) => draw_chart(area, panel, names, x.0..x.1, y.0..y.1),
-        (Scale::Linear, Scale::Log) => draw_chart(area, panel, names, x.0..x.1, (y.0..y.1).log_scale()),
+fn axis(scale: Scale, range: (f64, f64), ends: (f64, f64)) -> Axis {
+    match scale {
+        Scale::Linear => Axis::linear(range, ends),
+        Scale::Log => Axis::logarithmic(range, ends),
     }
 }
 
-fn draw_chart<X, Y>(area: &Area<'_>, panel: &Panel, names: &[String], x: X, y: Y) -> Result<()>
-where
-    X: AsRangedCoord<Value = f64>,
-    Y: AsRangedCoord<Value = f64>,
-    X::CoordDescType: ValueFormatter<f64>,
-    Y::CoordDescType: ValueFormatter<f64>,
-{
-    let mut chart = ChartBuilder::on(area)
-        .caption(&panel.title, (FONT, 15))
-        .margin(8)
-        .x_label_area_size(36)
-        .y_label_area_size(46)
-        .build_cartesian_2d(x, y)
-        .map_err(failed)?;
-    chart
-        .configure_mesh()
-        .light_line_style(WHITE)
-        .x_desc(&panel.x_axis)
-        .x_labels(6)
-        .y_labels(6)
-        .x_label_formatter(&|value| short(*value))
-        .y_label_formatter(&|value| short(*value))
-        .label_style((FONT, 11))
-        .draw()
-        .map_err(failed)?;
+fn draw_panel(canvas: &mut Canvas, (x, y): (f64, f64), panel: &Panel, names: &[&str]) {
+    let points = || panel.series.iter().flat_map(|series| &series.points);
+    let across = range(points().map(|point| point.0), panel.x_scale);
+    let up = panel.y_range.unwrap_or_else(|| range(points().map(|point| point.1), panel.y_scale));
+    let (left, right) = (x + MARGINS.0, x + PANEL.0 - MARGINS.2);
+    let (top, bottom) = (y + MARGINS.1, y + PANEL.1 - MARGINS.3);
+    let across = axis(panel.x_scale, across, (left, right));
+    let up = axis(panel.y_scale, up, (bottom, top));
+
+    let middle = f64::midpoint(left, right);
+    // Titles may be wider than the scale, but not than the panel.
+    canvas.text(&panel.title, (x + PANEL.0 / 2.0, y + 16.0), Anchor::Middle, TITLE_SIZE, INK);
+    canvas.text(&panel.x_axis, (middle, bottom + 32.0), Anchor::Middle, NAME_SIZE, INK);
+    for (at, label) in across.ticks(6) {
+        canvas.line((at, top), (at, bottom), 1.0, GRID);
+        canvas.text(&label, (at, bottom + 13.0), Anchor::Middle, TICK_SIZE, FRAME);
+    }
+    for (at, label) in up.ticks_upright(6) {
+        canvas.line((left, at), (right, at), 1.0, GRID);
+        canvas.text(&label, (left - 6.0, at), Anchor::End, TICK_SIZE, FRAME);
+    }
+    canvas.path(&[(left, top), (left, bottom), (right, bottom)], 1.0, FRAME);
+
     for series in &panel.series {
         let colour = colour(names, &series.name);
-        let finite = series.points.iter().copied().filter(|(x, y)| x.is_finite() && y.is_finite());
+        let finite = series.points.iter().filter(|(x, y)| x.is_finite() && y.is_finite());
+        let places: Vec<_> = finite.map(|&(x, y)| (across.at(x), up.at(y))).collect();
         if panel.joined {
-            let points: Vec<(f64, f64)> = finite.collect();
-            chart.draw_series(LineSeries::new(points.clone(), colour.stroke_width(2))).map_err(failed)?;
-            if points.len() < 20 {
-                let dots = points.into_iter().map(|point| Circle::new(point, 2, colour.filled()));
-                chart.draw_series(dots).map_err(failed)?;
-            }
-        } else {
-            let dots = finite.map(|point| Circle::new(point, 2, colour.mix(0.6).filled()));
-            chart.draw_series(dots).map_err(failed)?;
+            canvas.path(&places, 2.0, colour);
         }
-    }
-    Ok(())
-}
-
-/// A number on an axis: 0.5, 30, 1e6.
-fn short(value: f64) -> String {
-    if value == 0.0 || (1e-3..1e4).contains(&value.abs()) {
-        let text = format!("{value:.3}");
-        text.trim_end_matches('0').trim_end_matches('.').to_owned()
-    } else {
-        format!("{value:.0e}")
+        for &place in &places {
+            if !panel.joined {
+                canvas.faint_dot(place, 2.0, colour);
+            } else if places.len() < SHOWN_POINTS {
+                canvas.dot(place, 2.0, colour);
+            }
+        }
     }
 }

@@ -10,9 +10,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use arrow_array::{RecordBatch, RecordBatchIterator, RecordBatchReader};
-use flate2::Compression;
 use flate2::write::GzEncoder;
 use parquet::arrow::ArrowWriter;
+use parquet::basic::{BrotliLevel, Compression};
+use parquet::file::metadata::{ParquetMetaDataReader, ParquetMetaDataWriter};
 use parquet::file::properties::WriterProperties;
 use potluck_core::encoding::{Bounds, Q};
 use potluck_core::mixing::MixingKey;
@@ -153,7 +154,7 @@ fn sums_do_not_depend_on_threads_batches_order_or_format() {
     for settings in ["id = \"integer\"\nk = 50", "id = \"integer\"\nmixing = \"bernoulli\"\nk = 130"] {
         let study = study(1000, settings, "clip_norm = 1.3");
         let expected = sums_by_definition(&study, &people);
-        let mut gzipped = GzEncoder::new(Vec::new(), Compression::default());
+        let mut gzipped = GzEncoder::new(Vec::new(), flate2::Compression::default());
         std::io::Write::write_all(&mut gzipped, csv(&people).as_bytes()).unwrap();
         let with_mark = [b"\xef\xbb\xbf".as_slice(), csv(&people).as_bytes()].concat();
         let files: Vec<(&str, Vec<u8>)> = vec![
@@ -252,6 +253,35 @@ fn spooled_row_groups_do_not_get_mixed_up() {
             assert!(sums(&study, &table, threads) == expected, "{threads} threads");
         }
     }
+}
+
+/// The bytes of a Parquet file that says of its first column that it is compressed like this.
+fn claiming(bytes: &[u8], codec: Compression) -> Vec<u8> {
+    let file = bytes::Bytes::copy_from_slice(bytes);
+    let metadata = ParquetMetaDataReader::new().parse_and_finish(&file).unwrap();
+    let mut groups = metadata.row_groups().to_vec();
+    let mut columns = groups[0].columns().to_vec();
+    columns[0] = columns[0].clone().into_builder().set_compression(codec).build().unwrap();
+    groups[0] = groups[0].clone().into_builder().set_column_metadata(columns).build().unwrap();
+    let metadata = metadata.into_builder().set_row_groups(groups).build();
+    let footer = u32::from_le_bytes(bytes[bytes.len() - 8..][..4].try_into().unwrap()) as usize;
+    let mut out = bytes[..bytes.len() - 8 - footer].to_vec();
+    ParquetMetaDataWriter::new(&mut out, &metadata).finish().unwrap();
+    out
+}
+
+#[test]
+fn a_codec_that_is_not_read_is_named_with_what_to_do() {
+    let folder = tempfile::tempdir().unwrap();
+    let bytes = parquet(&batch(&subjects(60)));
+    let names = |bytes: &[u8]| open(&folder.path().join("table"), bytes).column_names();
+    for (codec, name) in [(Compression::BROTLI(BrotliLevel::default()), "Brotli"), (Compression::LZO, "LZO")]
+    {
+        let error = names(&claiming(&bytes, codec)).unwrap_err().to_string();
+        assert!(error.contains(&format!("is compressed with {name}, which is not supported")), "{error}");
+        assert!(error.contains("zstd, snappy, gzip or lz4"), "{error}");
+    }
+    assert!(names(&claiming(&bytes, Compression::SNAPPY)).is_ok(), "the metadata is written as it was");
 }
 
 /// What a library writes for a column of levels in which nothing is known.

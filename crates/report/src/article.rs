@@ -1,7 +1,7 @@
 //! The report on one model: the answer first, then what limits it, then everything needed to check
 //! it.
 
-use maud::{Markup, PreEscaped, html};
+use maud::{Markup, html};
 use potluck_release::findings::HEADING;
 use potluck_release::model::{Coefficient, Estimate, RSquared};
 use potluck_release::statement::Guarantee;
@@ -173,8 +173,7 @@ pub(crate) fn answer(model: &Model, heading: Level) -> Markup {
     html! {
         (heading.titled("The answer"))
         figure {
-            (PreEscaped(coefficient_plot_in(model, Layout::Wide)))
-            (PreEscaped(coefficient_plot_in(model, Layout::Narrow)))
+            (Layout::both(|layout| coefficient_plot_in(model, layout)))
             figcaption {
                 "Dots are estimates, lines their " (level) " intervals. Filled: the interval excludes 0. Open and grey: it includes 0. "
                 "Steps are half of the range that the release kept of a feature, so that features can be compared. "
@@ -321,8 +320,7 @@ fn uncertainty(model: &Model, heading: Level) -> Markup {
         return html! {
             (heading.titled("Privacy noise in the features"))
             figure {
-                (PreEscaped(noise_plot_in(model, Layout::Wide)))
-                (PreEscaped(noise_plot_in(model, Layout::Narrow)))
+                (Layout::both(|layout| noise_plot_in(model, layout)))
                 figcaption {
                     "The more of a column is noise, the wider the intervals, and the more least squares on the released rows pulls its coefficient towards 0."
                 }
@@ -341,8 +339,7 @@ fn uncertainty(model: &Model, heading: Level) -> Markup {
     html! {
         (heading.titled("What the uncertainty is made of"))
         figure {
-            (PreEscaped(parts_plot_in(model, Layout::Wide)))
-            (PreEscaped(parts_plot_in(model, Layout::Narrow)))
+            (Layout::both(|layout| parts_plot_in(model, layout)))
             figcaption {
                 "Privacy noise: what the parties added. Mixing: many people share a released row. Open correlations: how columns of different parties go together, as far as the releases do not tell. "
                 "Sampling: these people stand for others. Clipping: an allowance for values that were cut. "

@@ -15,6 +15,7 @@
 mod article;
 mod card;
 mod chart;
+pub mod drawing;
 mod limits;
 pub mod numbers;
 mod page;

@@ -89,7 +89,6 @@ pub fn count(value: u64) -> String {
 pub fn percent(share: f64) -> String {
     match share * 100.0 {
         percent if percent.is_nan() => "unknown".to_owned(),
-        percent if percent > 100.0 => "over 100%".to_owned(),
         percent if percent > 0.0 && percent < 0.1 => "under 0.1%".to_owned(),
         percent if percent < 10.0 => format!("{}%", trim_zeros(&fixed(percent, 1))),
         percent => format!("{}%", fixed(percent, 0)),
@@ -120,6 +119,11 @@ pub(crate) fn tick(value: f64, step: f64, largest: f64) -> String {
         return scientific_trimmed(value, digits.clamp(0, MOST_MANTISSA) as usize);
     }
     fixed(value, (-place).max(0) as usize)
+}
+
+/// Tick labels of a logarithmic scale.
+pub(crate) fn power_tick(value: f64) -> String {
+    if (1e-3..1e4).contains(&value) { significant(value, 2) } else { scientific_trimmed(value, 1) }
 }
 
 /// The power of ten of the first significant digit, for a finite number that is not 0.
@@ -276,7 +280,6 @@ mod tests {
         assert_eq!(percent(0.051), "5.1%");
         assert_eq!(percent(0.415), "42%");
         assert_eq!(percent(1.0), "100%");
-        assert_eq!(percent(1.2), "over 100%");
         assert_eq!(share(0.4567, 2), "0.46");
         assert_eq!(share(-0.2, 3), "0");
         assert_eq!(share(1.2, 3), "1");

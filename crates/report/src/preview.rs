@@ -1,6 +1,6 @@
 //! A preview of a study on made-up people, as a page.
 
-use maud::{Markup, PreEscaped, html};
+use maud::{Markup, html};
 use potluck_release::preview;
 
 use crate::chart::Layout;
@@ -80,8 +80,7 @@ fn article(preview: &Preview<'_>) -> Markup {
             }
             section {
                 figure {
-                    (PreEscaped(preview_plot(preview, Layout::Wide)))
-                    (PreEscaped(preview_plot(preview, Layout::Narrow)))
+                    (Layout::both(|layout| preview_plot(preview, layout)))
                     figcaption {
                         "Each grey dot is the estimate of one release. The upright line is the coefficient without privacy, the band about it the typical 95% interval. "
                         "A band that reaches across 0 means that a release would hardly tell the coefficient from 0."

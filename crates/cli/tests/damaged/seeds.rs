@@ -8,7 +8,7 @@ use arrow_array::{ArrayRef, DictionaryArray, Float64Array, RecordBatch, StringAr
 use arrow_ipc::CompressionType;
 use arrow_ipc::writer::{FileWriter, IpcWriteOptions, StreamWriter};
 use parquet::arrow::ArrowWriter;
-use parquet::basic::{BrotliLevel, Compression, Encoding, GzipLevel, ZstdLevel};
+use parquet::basic::{Compression, Encoding, GzipLevel, ZstdLevel};
 use parquet::file::properties::{WriterProperties, WriterPropertiesBuilder, WriterVersion};
 use potluck_release::Study;
 use potluck_release::events::{Change, Event};
@@ -149,7 +149,6 @@ fn tables() -> Vec<Seed> {
         table("Parquet, Snappy", parquet(with(Compression::SNAPPY))),
         table("Parquet, Zstandard", parquet(with(Compression::ZSTD(ZstdLevel::default())))),
         table("Parquet, gzip", parquet(with(Compression::GZIP(GzipLevel::default())))),
-        table("Parquet, Brotli", parquet(with(Compression::BROTLI(BrotliLevel::default())))),
         table("Parquet, LZ4", parquet(with(Compression::LZ4_RAW))),
         table("Parquet, version 2", parquet(delta)),
         table("Arrow file", ipc_file(&batch(Text::Plain), ipc(None))),

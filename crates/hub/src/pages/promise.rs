@@ -62,8 +62,7 @@ fn picture(study: &Study, released: usize, all: usize) -> Markup {
     html! {
         div .potluck-report {
             figure {
-                (PreEscaped(noticed_plot_in(&rows, Layout::Wide)))
-                (PreEscaped(noticed_plot_in(&rows, Layout::Narrow)))
+                (Layout::both(|layout| noticed_plot_in(&rows, layout)))
                 figcaption { "The line is at 5 of 100: blind guessing. The closer a bar ends to it, the less the releases say about any one person." }
             }
         }

@@ -179,7 +179,7 @@ fn report(lines: &[Line], work: Work, common: &Common) -> Result<()> {
         );
     }
     write(&common.out.join("bias.md"), &text)?;
-    write(&common.out.join("bias.svg"), &figure(lines)?)?;
+    write(&common.out.join("bias.svg"), &figure(lines))?;
     print!("{text}");
     if let Some(path) = &common.json {
         let results: Vec<_> = lines
@@ -201,7 +201,7 @@ fn report(lines: &[Line], work: Work, common: &Common) -> Result<()> {
 }
 
 /// Bias without noise against n: a panel for each ε.
-fn figure(lines: &[Line]) -> Result<String> {
+fn figure(lines: &[Line]) -> String {
     let mut panels: Vec<(f64, Panel)> = Vec::new();
     for line in lines {
         let at = panels.iter().position(|(epsilon, _)| epsilon.total_cmp(&line.epsilon).is_eq());

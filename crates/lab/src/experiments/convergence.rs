@@ -156,7 +156,7 @@ fn report(setup: &Setup, outcomes: &[Outcome], work: Work, common: &Common) -> R
         )?;
     }
     write(&common.out.join("convergence.csv"), &csv)?;
-    write(&common.out.join("convergence.svg"), &figure(setup, outcomes)?)?;
+    write(&common.out.join("convergence.svg"), &figure(setup, outcomes))?;
     let text = format!("{}\n{}", compare(outcomes), means(setup, outcomes));
     write(&common.out.join("convergence.md"), &text)?;
     print!("{text}");
@@ -238,7 +238,7 @@ fn compare(outcomes: &[Outcome]) -> String {
     text
 }
 
-fn figure(setup: &Setup, outcomes: &[Outcome]) -> Result<String> {
+fn figure(setup: &Setup, outcomes: &[Outcome]) -> String {
     let rows: Vec<Vec<Panel>> = setup
         .epsilons
         .iter()

@@ -203,7 +203,7 @@ fn report(lines: &[Line<'_>], work: Work, common: &Common) -> Result<()> {
         line.describe(&mut text);
     }
     write(&common.out.join("coverage.md"), &text)?;
-    write(&common.out.join("coverage.svg"), &figure(lines)?)?;
+    write(&common.out.join("coverage.svg"), &figure(lines))?;
     print!("{text}");
     if let Some(path) = &common.json {
         let results: Vec<_> = lines
@@ -236,7 +236,7 @@ fn report(lines: &[Line<'_>], work: Work, common: &Common) -> Result<()> {
 }
 
 /// Coverage against n: a row of panels for each ε, a panel for each placement.
-fn figure(lines: &[Line<'_>]) -> Result<String> {
+fn figure(lines: &[Line<'_>]) -> String {
     let mut epsilons: Vec<f64> = Vec::new();
     for line in lines {
         if !epsilons.contains(&line.epsilon) {

@@ -126,7 +126,7 @@ fn report(figures: &[(String, Vec<Vec<Point>>)], work: Work, common: &Common) ->
         });
     }
     write(&common.out.join("eigenvalues.csv"), &csv)?;
-    write(&common.out.join("eigenvalues.svg"), &grid(&[panels])?)?;
+    write(&common.out.join("eigenvalues.svg"), &grid(&[panels]))?;
     print!("{text}");
     if let Some(path) = &common.json {
         write_json(path, "eigenvalues", work, &results.into())?;

@@ -117,7 +117,7 @@ fn report(points: &[Point], runs: usize, work: Work, common: &Common) -> Result<
         }
     }
     write(&common.out.join("growth.md"), &text)?;
-    write(&common.out.join("growth.svg"), &figure(points)?)?;
+    write(&common.out.join("growth.svg"), &figure(points))?;
     print!("{text}");
     if let Some(path) = &common.json {
         write_json(path, "growth", work, &json!({ "machine": machine, "points": results }))?;
@@ -125,7 +125,7 @@ fn report(points: &[Point], runs: usize, work: Work, common: &Common) -> Result<
     Ok(())
 }
 
-fn figure(points: &[Point]) -> Result<String> {
+fn figure(points: &[Point]) -> String {
     let panel = |title: &str, y_scale: Scale, value: &dyn Fn(&Point, &Runs) -> f64| {
         let of_job = |(at, kind): (usize, JobKind)| Series {
             name: kind.name().to_owned(),

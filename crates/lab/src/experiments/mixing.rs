@@ -161,7 +161,7 @@ pub(crate) fn run(common: &Common) -> Result<()> {
     while !panels.is_empty() {
         rows.push(panels.drain(..per_row.min(panels.len())).collect());
     }
-    write(&common.out.join("mixing.svg"), &grid(&rows)?)?;
+    write(&common.out.join("mixing.svg"), &grid(&rows))?;
     print!("{text}");
     if let Some(path) = &common.json {
         write_json(path, "mixing", work, &json_results.into())?;

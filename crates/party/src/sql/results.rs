@@ -5,11 +5,7 @@
 
 use std::path::Path;
 
-use arrow_array::cast::AsArray;
-use arrow_array::types::Int64Type;
-use arrow_array::{Array, RecordBatch, StringArray};
-use arrow_cast::{CastOptions, cast_with_options};
-use arrow_schema::DataType;
+use arrow_array::{Array, ArrayRef, Int64Array, RecordBatch, StringArray};
 use potluck_core::encoding::Scaling;
 use potluck_core::stage::{Stage, Statistic};
 use potluck_release::Study;
@@ -20,6 +16,7 @@ use zeroize::Zeroizing;
 use super::query::{CHECKS, Query, leading_counts};
 use super::source::Source;
 use crate::sums::Sums;
+use crate::table::plain;
 use crate::{Error, Refusal, Table};
 
 /// The columns of a result.
@@ -40,6 +37,11 @@ impl ResultRow {
     pub fn new(part: String, number: i64, value: String) -> Self {
         Self { part, number, value: Zeroizing::new(value) }
     }
+}
+
+/// Whether no value is missing.
+fn is_full(array: &ArrayRef) -> bool {
+    array.logical_null_count() == 0
 }
 
 /// What a query gave. No `Debug`: it is as private as the table.
@@ -75,18 +77,15 @@ impl Results {
     }
 
     fn add(&mut self, batch: &RecordBatch) -> Result<(), Error> {
-        let column = |name: &str, kind: &DataType| {
-            let array = batch.column_by_name(name).ok_or_else(|| self.not_a_result())?;
-            // A number that is cut off by a cast would be another number.
-            let options = CastOptions { safe: false, ..CastOptions::default() };
-            let array = cast_with_options(array, kind, &options).map_err(|_| self.not_a_result())?;
-            if array.null_count() > 0 { Err(self.not_a_result()) } else { Ok(array) }
+        let [part, number, value] =
+            COLUMNS.map(|name| batch.column_by_name(name).and_then(plain::plain).filter(is_full));
+        let texts = |array: Option<ArrayRef>| -> Option<StringArray> { plain::texts(&array?) };
+        let numbers = |array: &ArrayRef| -> Option<Int64Array> {
+            plain::integers(array).or_else(|| plain::parsed(&plain::texts(array)?))
         };
-        let [part, number, value] = COLUMNS;
-        let (parts, values) = (column(part, &DataType::Utf8)?, column(value, &DataType::Utf8)?);
-        let numbers = column(number, &DataType::Int64)?;
-        let (parts, values): (&StringArray, &StringArray) = (parts.as_string(), values.as_string());
-        for (at, &number) in numbers.as_primitive::<Int64Type>().values().iter().enumerate() {
+        let read = || Some((texts(part)?, numbers(&number?)?, texts(value)?));
+        let (parts, numbers, values) = read().ok_or_else(|| self.not_a_result())?;
+        for (at, &number) in numbers.values().iter().enumerate() {
             self.rows.push(ResultRow::new(parts.value(at).to_owned(), number, values.value(at).to_owned()));
         }
         Ok(())

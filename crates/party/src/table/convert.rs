@@ -7,17 +7,17 @@ use std::hash::{BuildHasher, RandomState};
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
-    Date32Type, Date64Type, Decimal128Type, Decimal256Type, Float64Type, Int64Type, UInt64Type,
+    Date32Type, Date64Type, Decimal32Type, Decimal64Type, Decimal128Type, Decimal256Type, UInt64Type,
 };
 use arrow_array::{Array, ArrayRef, RecordBatch, StringArray};
 use arrow_buffer::{ScalarBuffer, i256};
-use arrow_cast::{CastOptions, cast, cast_with_options};
-use arrow_schema::{DECIMAL128_MAX_PRECISION, DataType};
+use arrow_schema::DataType;
 use potluck_core::encoding::MISSING_LEVEL;
 use potluck_core::mixing::{MixingKey, SubjectDigest};
 use potluck_release::remedy::Problem;
 use potluck_release::study::{Column, Domain, IdKind, MISSING_TOKENS, Study, Unknown};
 
+use super::plain;
 use crate::rows::{ColumnValues, Rows};
 use crate::{Error, Refusal};
 
@@ -74,18 +74,10 @@ impl Place<'_> {
         .refusing(Refusal::Type)
     }
 
-    fn cast(&self, array: &ArrayRef, to: &DataType) -> Result<ArrayRef, Error> {
-        cast_with_options(array, to, &CastOptions { safe: false, ..CastOptions::default() })
-            .map_err(|_| self.column(format!("its values of type {} cannot be read", array.data_type())))
-    }
-
-    /// A dictionary or run-length encoded array as the plain values it stands for.
-    fn plain(&self, array: &ArrayRef) -> Result<ArrayRef, Error> {
-        match array.data_type() {
-            DataType::Dictionary(_, values) => self.cast(array, values),
-            DataType::RunEndEncoded(_, values) => self.cast(array, values.data_type()),
-            _ => Ok(array.clone()),
-        }
+    /// The array as others read it.
+    fn read<T>(&self, array: &ArrayRef, reader: impl Fn(&ArrayRef) -> Option<T>) -> Result<T, Error> {
+        reader(array)
+            .ok_or_else(|| self.column(format!("its values of type {} cannot be read", array.data_type())))
     }
 }
 
@@ -96,8 +88,8 @@ fn numbers(
     text: bool,
     tokens: &[impl AsRef<str>],
 ) -> Result<ScalarBuffer<f64>, Error> {
-    let array = place.plain(array)?;
-    let array = match array.data_type() {
+    let array = place.read(array, plain::plain)?;
+    let values = match array.data_type() {
         DataType::Null => return Ok(vec![f64::NAN; array.len()].into()),
         DataType::Boolean => {
             let values = array.as_boolean();
@@ -115,7 +107,7 @@ fn numbers(
                 .collect());
         }
         kind if kind.is_decimal() => return decimals(place, &array),
-        kind if kind.is_numeric() => place.cast(&array, &DataType::Float64)?,
+        kind if kind.is_numeric() => place.read(&array, plain::doubles)?,
         DataType::Utf8 if text => {
             return parse_numbers(place, array.as_string(), tokens).map(ScalarBuffer::from);
         }
@@ -131,7 +123,6 @@ fn numbers(
             )));
         }
     };
-    let values = array.as_primitive::<Float64Type>();
     if values.null_count() == 0 {
         return Ok(values.values().clone());
     }
@@ -145,12 +136,18 @@ fn decimals(place: &Place<'_>, array: &ArrayRef) -> Result<ScalarBuffer<f64>, Er
     /// once.
     const EXACT_DIGITS: u128 = 1 << 53;
     const EXACT_SCALE: i8 = 22;
-    let (DataType::Decimal32(_, scale)
-    | DataType::Decimal64(_, scale)
-    | DataType::Decimal128(_, scale)
-    | DataType::Decimal256(_, scale)) = *array.data_type()
-    else {
-        unreachable!("the array holds decimals")
+    let (wide, scale): (Vec<Option<i128>>, i8) = match *array.data_type() {
+        DataType::Decimal32(_, scale) => (
+            array.as_primitive::<Decimal32Type>().iter().map(|digits| digits.map(i128::from)).collect(),
+            scale,
+        ),
+        DataType::Decimal64(_, scale) => (
+            array.as_primitive::<Decimal64Type>().iter().map(|digits| digits.map(i128::from)).collect(),
+            scale,
+        ),
+        DataType::Decimal128(_, scale) => (array.as_primitive::<Decimal128Type>().iter().collect(), scale),
+        DataType::Decimal256(_, scale) => (Vec::new(), scale),
+        _ => unreachable!("the array holds decimals"),
     };
     let text = |digits: &str| format!("{digits}e{}", -i32::from(scale)).parse::<f64>();
     if let DataType::Decimal256(..) = array.data_type() {
@@ -162,7 +159,6 @@ fn decimals(place: &Place<'_>, array: &ArrayRef) -> Result<ScalarBuffer<f64>, Er
             .map(ScalarBuffer::from)
             .map_err(|_| place.column("its decimals cannot be read"));
     }
-    let wide = place.cast(array, &DataType::Decimal128(DECIMAL128_MAX_PRECISION, scale))?;
     let power = 10_f64.powi(i32::from(scale));
     let exact_power = (0..=EXACT_SCALE).contains(&scale);
     let nearest = |digits: Option<i128>| match digits {
@@ -170,8 +166,7 @@ fn decimals(place: &Place<'_>, array: &ArrayRef) -> Result<ScalarBuffer<f64>, Er
         Some(digits) if exact_power && digits.unsigned_abs() <= EXACT_DIGITS => Ok(digits as f64 / power),
         Some(digits) => text(&digits.to_string()),
     };
-    wide.as_primitive::<Decimal128Type>()
-        .iter()
+    wide.into_iter()
         .map(nearest)
         .collect::<Result<Vec<f64>, _>>()
         .map(ScalarBuffer::from)
@@ -202,7 +197,7 @@ fn parse_numbers(
 
 /// ColumnValues as the text that levels are compared with; `None` where missing.
 fn texts(place: &Place<'_>, array: &ArrayRef) -> Result<StringArray, Error> {
-    let array = place.plain(array)?;
+    let array = place.read(array, plain::plain)?;
     let kind = array.data_type();
     let plain = matches!(
         kind,
@@ -214,11 +209,7 @@ fn texts(place: &Place<'_>, array: &ArrayRef) -> Result<StringArray, Error> {
             place.by.levels()
         )));
     }
-    if let Some(large) = array.as_string_opt::<i64>() {
-        // A slice of a long column may lie where the offsets of plain text do not reach.
-        return Ok(large.iter().collect());
-    }
-    Ok(place.cast(&array, &DataType::Utf8)?.as_string().clone())
+    place.read(&array, plain::texts)
 }
 
 /// Level codes, `MISSING_LEVEL` where missing.
@@ -249,15 +240,16 @@ fn levels(
     if let Some(dictionary) = array.as_any_dictionary_opt() {
         // Each different text is looked up once; one that no row has may be anything.
         let of_values: Vec<Option<u32>> = texts(place, dictionary.values())?.iter().map(code).collect();
-        let keys = cast(dictionary.keys(), &DataType::Int64)
-            .map_err(|_| place.column("its dictionary is damaged; write the file again"))?;
+        let damaged = || place.column("its dictionary is damaged; write the file again");
+        let keys = dictionary.keys().slice(0, array.len());
+        let keys = plain::integers(&keys).ok_or_else(damaged)?;
         let find = |(index, key): (usize, Option<i64>)| match key.map(|key| of_values.get(key as usize)) {
             None => Ok(MISSING_LEVEL),
             Some(Some(&Some(code))) => Ok(code),
             Some(Some(None)) => Err(not_a_level(index)),
-            Some(None) => Err(place.column("its dictionary is damaged; write the file again")),
+            Some(None) => Err(damaged()),
         };
-        return keys.as_primitive::<Int64Type>().iter().enumerate().map(find).collect();
+        return keys.iter().enumerate().map(find).collect();
     }
     let texts = texts(place, array)?;
     texts.iter().enumerate().map(|(index, text)| code(text).ok_or_else(|| not_a_level(index))).collect()
@@ -348,7 +340,7 @@ impl<'a> Converter<'a> {
         };
         let place = Place { table: self.table, column: name, first, by: By::Study };
         let array = batch.columns().last().expect("the id column was asked for");
-        let array = place.plain(array)?;
+        let array = place.read(array, plain::plain)?;
         let missing = |index| place.value(index, Refusal::Id, "the id is missing; every row needs one");
         if let Some(index) =
             array.logical_nulls().and_then(|nulls| (0..nulls.len()).find(|&at| nulls.is_null(at)))
@@ -360,8 +352,7 @@ impl<'a> Converter<'a> {
                 return Ok(Ids::Unsigned(array.as_primitive::<UInt64Type>().values().clone()));
             }
             (IdKind::Integer, data_type) if data_type.is_integer() => {
-                let wide = place.cast(&array, &DataType::Int64)?;
-                return Ok(Ids::Signed(wide.as_primitive::<Int64Type>().values().clone()));
+                return Ok(Ids::Signed(place.read(&array, plain::integers)?.values().clone()));
             }
             (IdKind::Integer, DataType::Utf8) if self.text => array.as_string().clone(),
             (IdKind::Text, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View) => {

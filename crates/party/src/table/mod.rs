@@ -9,6 +9,7 @@ pub(crate) mod csv;
 mod held;
 mod ipc;
 mod parallel;
+pub(crate) mod plain;
 mod positioned;
 
 use std::collections::HashSet;
@@ -26,7 +27,10 @@ use arrow_ipc::writer::StreamWriter;
 use arrow_schema::ArrowError;
 use flate2::read::MultiGzDecoder;
 use parquet::arrow::ProjectionMask;
-use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ParquetRecordBatchReaderBuilder};
+use parquet::basic::Compression;
+use parquet::file::metadata::{ColumnChunkMetaData, RowGroupMetaData};
+use parquet::file::reader::ChunkReader;
 use potluck_release::guard::guarded;
 use potluck_release::parquet_file::{describe, has_plausible_pages};
 use potluck_release::remedy::{Problem, Remedy};
@@ -243,7 +247,7 @@ impl Table {
                 header.iter().map(str::to_owned).collect()
             }
             Content::File(source, Format::Parquet) => {
-                let described = describe(&file(&self.name, source)?).ok_or_else(|| self.damaged())?;
+                let described = self.described(&file(&self.name, source)?)?;
                 described.schema().fields().iter().map(|field| field.name().clone()).collect()
             }
             Content::File(source, format @ (Format::ArrowFile | Format::ArrowStream)) => {
@@ -359,11 +363,28 @@ impl Table {
         })
     }
 
+    /// What a Parquet file says of itself, if its columns can be decompressed.
+    fn described(&self, file: &impl ChunkReader) -> Result<ArrowReaderMetadata, Error> {
+        let described = describe(file).ok_or_else(|| self.damaged())?;
+        let mut columns = described.metadata().row_groups().iter().flat_map(RowGroupMetaData::columns);
+        let unread = |column: &ColumnChunkMetaData| match column.compression() {
+            Compression::BROTLI(_) => Some("Brotli"),
+            Compression::LZO => Some("LZO"),
+            _ => None,
+        };
+        match columns.find_map(unread) {
+            None => Ok(described),
+            Some(codec) => Err(self.problem(format!(
+                "is compressed with {codec}, which is not supported; write it again with zstd, snappy, gzip or lz4, or not compressed"
+            ))),
+        }
+    }
+
     /// Row groups of a Parquet file are parts.
     fn row_groups(&self, source: &Source, positions: Vec<usize>) -> Result<Parts<'_>, Error> {
         let read = |source| Error::Read { table: self.name.clone(), source };
         let file = PositionedFile::new(file(&self.name, source)?).map_err(read)?;
-        let metadata = describe(&file).ok_or_else(|| self.damaged())?;
+        let metadata = self.described(&file)?;
         let wanted = |leaf| positions.contains(&metadata.parquet_schema().get_column_root_idx(leaf));
         if !has_plausible_pages(&Arc::new(file.clone()), metadata.metadata(), wanted) {
             return Err(self.damaged());

@@ -1,11 +1,10 @@
 //! The coefficients of a model with their intervals, as dots and whiskers.
 
-use plotters::style::RGBColor;
 use potluck_release::Model;
 use potluck_release::model::{Coefficient, Estimate, Term};
 
-use super::axis::Axis;
-use super::{Canvas, Geometry, Layout, Said, axis_title, grid, palette, rise, row_label, step, svg, upright};
+use super::{Geometry, Layout, Said, axis_title, grid, palette, rise, row_label, step, svg, upright};
+use crate::drawing::{Axis, Canvas, Colour, Place};
 use crate::numbers::{self, Rounding};
 use crate::words::{distinguishable, label_unit, per_unit};
 
@@ -28,7 +27,7 @@ pub fn coefficient_plot_in(model: &Model, layout: Layout) -> String {
     let title = axis_lines(model, layout);
     let geometry = Geometry::new(layout, model, title.len());
     // Half a dot of room at both ends.
-    let axis = Axis::new(range(&model.coefficients), (geometry.left + 6.0, geometry.right - 6.0));
+    let axis = Axis::linear(range(&model.coefficients), (geometry.left + 6.0, geometry.right - 6.0));
     let rows: Vec<String> = model.coefficients.iter().map(|one| in_words(model, one)).collect();
     let clear = model.coefficients.iter().filter(|one| distinguishable(&one.value)).count();
     let said = Said {
@@ -44,7 +43,7 @@ pub fn coefficient_plot_in(model: &Model, layout: Layout) -> String {
     };
     svg(&geometry, &said, |canvas| {
         grid(canvas, &geometry, &axis.ticks(if layout == Layout::Wide { 7 } else { 4 }));
-        upright(canvas, &geometry, axis.x(0.0), 1.4, palette::ZERO);
+        upright(canvas, &geometry, axis.at(0.0), 1.4, palette::ZERO);
         for (row, coefficient) in model.coefficients.iter().enumerate() {
             row_label(canvas, &geometry, row, &coefficient.term.name(), step(coefficient).as_deref());
             whisker(canvas, &axis, geometry.mark(row), coefficient);
@@ -63,7 +62,7 @@ fn marked(model: &Model) -> String {
 
 /// Whether an interval goes on beyond the scale of the plot.
 pub(crate) fn is_cut(model: &Model) -> bool {
-    let axis = Axis::new(range(&model.coefficients), (0.0, 1.0));
+    let axis = Axis::linear(range(&model.coefficients), (0.0, 1.0));
     let beyond = |one: &Coefficient| {
         let change = change(one);
         axis.goes_below(change.low) || axis.goes_above(change.high)
@@ -82,15 +81,14 @@ fn change(coefficient: &Coefficient) -> Estimate {
     }
 }
 
-fn whisker(canvas: &Canvas<'_>, axis: &Axis, y: f64, coefficient: &Coefficient) {
+fn whisker(canvas: &mut Canvas, axis: &Axis, y: f64, coefficient: &Coefficient) {
     let value = &change(coefficient);
     if [value.low, value.estimate, value.high].iter().any(|end| end.is_nan()) {
         return;
     }
     let clear = distinguishable(value);
-    let (colour, width): (RGBColor, f64) =
-        if clear { (palette::CLEAR, 2.4) } else { (palette::UNCLEAR, 1.8) };
-    let (low, high) = (axis.x(value.low), axis.x(value.high));
+    let (colour, width): (Colour, f64) = if clear { (palette::CLEAR, 2.4) } else { (palette::UNCLEAR, 1.8) };
+    let (low, high) = (axis.at(value.low), axis.at(value.high));
     let is_marked = !coefficient.findings.is_empty();
     if is_marked {
         canvas.dashed((low, y), high, width, colour);
@@ -101,7 +99,7 @@ fn whisker(canvas: &Canvas<'_>, axis: &Axis, y: f64, coefficient: &Coefficient) 
         [(low, axis.goes_below(value.low), -1.0), (high, axis.goes_above(value.high), 1.0)]
     {
         if beyond {
-            canvas.arrow((end + outwards * 5.0, y), outwards * 9.0, colour);
+            arrow(canvas, (end + outwards * 5.0, y), outwards * 9.0, colour);
         } else {
             canvas.line((end, y - 4.0), (end, y + 4.0), width, colour);
         }
@@ -109,16 +107,25 @@ fn whisker(canvas: &Canvas<'_>, axis: &Axis, y: f64, coefficient: &Coefficient) 
     if axis.goes_below(value.estimate) || axis.goes_above(value.estimate) {
         return;
     }
-    let centre = (axis.x(value.estimate), y);
+    let centre = (axis.at(value.estimate), y);
     match (is_marked, clear) {
         (false, true) => canvas.dot(centre, 5.0, colour),
-        (false, false) => canvas.ring(centre, 4.4, 1.8, colour),
-        (true, true) => canvas.diamond(centre, 7.0, colour),
+        (false, false) => canvas.ring(centre, 4.4, 1.8, colour, palette::SURFACE),
+        (true, true) => diamond(canvas, centre, 7.0, colour),
         (true, false) => {
-            canvas.diamond(centre, 7.0, colour);
-            canvas.diamond(centre, 4.4, palette::SURFACE);
+            diamond(canvas, centre, 7.0, colour);
+            diamond(canvas, centre, 4.4, palette::SURFACE);
         }
     }
+}
+
+fn diamond(canvas: &mut Canvas, (x, y): Place, radius: f64, colour: Colour) {
+    canvas.area(&[(x - radius, y), (x, y - radius), (x + radius, y), (x, y + radius)], colour);
+}
+
+/// An arrow head that points right for a positive `length`.
+fn arrow(canvas: &mut Canvas, (x, y): Place, length: f64, colour: Colour) {
+    canvas.area(&[(x, y), (x - length, y - 4.5), (x - length, y + 4.5)], colour);
 }
 
 /// The ends of the scale: 0, every interval that excludes 0, and those others that are not out of

@@ -1,10 +1,9 @@
 //! How much of each feature's released variance is privacy noise, as bars.
 
-use plotters::style::text_anchor::HPos;
 use potluck_release::Model;
 
-use super::axis::Axis;
 use super::{Geometry, Layout, NAME_SIZE, Said, axis_title, grid, palette, row_label, svg};
+use crate::drawing::{Anchor, Axis};
 use crate::numbers;
 
 /// The noise share of every feature, in the wide layout.
@@ -22,7 +21,7 @@ pub fn noise_plot_in(model: &Model, layout: Layout) -> String {
         Layout::Wide => (geometry.left, geometry.right - 78.0),
         Layout::Narrow => (geometry.left, geometry.right),
     };
-    let axis = Axis::new((0.0, 100.0), (left, right));
+    let axis = Axis::linear((0.0, 100.0), (left, right));
     let rows: Vec<String> = model
         .coefficients
         .iter()
@@ -42,7 +41,7 @@ pub fn noise_plot_in(model: &Model, layout: Layout) -> String {
     svg(&geometry, &said, |canvas| {
         let step = if layout == Layout::Wide { 20 } else { 25 };
         let ticks: Vec<_> =
-            (0..=100).step_by(step).map(|at| (axis.x(f64::from(at)), format!("{at}%"))).collect();
+            (0..=100).step_by(step).map(|at| (axis.at(f64::from(at)), format!("{at}%"))).collect();
         grid(canvas, &geometry, &ticks);
         for (row, coefficient) in model.coefficients.iter().enumerate() {
             let number = numbers::percent(coefficient.noise_share);
@@ -50,12 +49,11 @@ pub fn noise_plot_in(model: &Model, layout: Layout) -> String {
             row_label(canvas, &geometry, row, &coefficient.term.name(), beside);
             let y = geometry.mark(row);
             let half = if layout == Layout::Wide { 7.0 } else { 5.5 };
-            let share = coefficient.noise_share * 100.0;
-            let (zero, end) = (axis.x(0.0), axis.x(if share.is_nan() { 0.0 } else { share }));
-            canvas.bar((zero, y - half), (axis.x(100.0), y + half), palette::GRID);
+            let (zero, end) = (axis.at(0.0), axis.at(coefficient.noise_share * 100.0));
+            canvas.bar((zero, y - half), (axis.at(100.0), y + half), palette::GRID);
             canvas.bar((zero, y - half), (end, y + half), palette::NOISE);
             if layout == Layout::Wide {
-                canvas.text(&number, (geometry.right, y), HPos::Right, NAME_SIZE, palette::INK);
+                canvas.text(&number, (geometry.right, y), Anchor::End, NAME_SIZE, palette::INK);
             }
         }
         axis_title(canvas, &geometry, &title);

@@ -1,9 +1,7 @@
 //! How well the best attack could tell whether a person's true values were used, as bars.
 
-use plotters::style::text_anchor::HPos;
-
-use super::axis::Axis;
 use super::{Geometry, Layout, NAME_SIZE, Said, axis_title, grid, palette, row_label, svg, text, upright};
+use crate::drawing::{Anchor, Axis};
 
 /// The rate of false alarms at which guarantees are compared, in percent.
 const FALSE_ALARMS: f64 = 5.0;
@@ -37,7 +35,7 @@ pub fn noticed_plot_in(rows: &[Noticed], layout: Layout) -> String {
         Layout::Wide => (geometry.left, geometry.right - 78.0),
         Layout::Narrow => (geometry.left, geometry.right),
     };
-    let axis = Axis::new((0.0, 100.0), (left, right));
+    let axis = Axis::linear((0.0, 100.0), (left, right));
     let said: Vec<String> =
         rows.iter().map(|row| format!("{}: {} of 100", row.sight, cases(row.chance))).collect();
     let said = Said {
@@ -51,7 +49,7 @@ pub fn noticed_plot_in(rows: &[Noticed], layout: Layout) -> String {
     svg(&geometry, &said, |canvas| {
         let step = if layout == Layout::Wide { 20 } else { 25 };
         let ticks: Vec<_> =
-            (0..=100).step_by(step).map(|at| (axis.x(f64::from(at)), at.to_string())).collect();
+            (0..=100).step_by(step).map(|at| (axis.at(f64::from(at)), at.to_string())).collect();
         grid(canvas, &geometry, &ticks);
         for (at, row) in rows.iter().enumerate() {
             let number = cases(row.chance);
@@ -59,14 +57,14 @@ pub fn noticed_plot_in(rows: &[Noticed], layout: Layout) -> String {
             row_label(canvas, &geometry, at, &row.sight, beside);
             let y = geometry.mark(at);
             let half = if layout == Layout::Wide { 8.0 } else { 5.5 };
-            let end = axis.x((100.0 * row.chance).clamp(0.0, 100.0));
-            canvas.bar((axis.x(0.0), y - half), (axis.x(100.0), y + half), palette::GRID);
-            canvas.bar((axis.x(0.0), y - half), (end, y + half), palette::CLEAR);
+            let end = axis.at((100.0 * row.chance).clamp(0.0, 100.0));
+            canvas.bar((axis.at(0.0), y - half), (axis.at(100.0), y + half), palette::GRID);
+            canvas.bar((axis.at(0.0), y - half), (end, y + half), palette::CLEAR);
             if layout == Layout::Wide {
-                canvas.text(&number, (geometry.right, y), HPos::Right, NAME_SIZE, palette::INK);
+                canvas.text(&number, (geometry.right, y), Anchor::End, NAME_SIZE, palette::INK);
             }
         }
-        upright(canvas, &geometry, axis.x(FALSE_ALARMS), 1.4, palette::NOISE);
+        upright(canvas, &geometry, axis.at(FALSE_ALARMS), 1.4, palette::NOISE);
         axis_title(canvas, &geometry, &title);
     })
 }

@@ -1,20 +1,18 @@
 //! What the uncertainty of each coefficient is made of, as stacked bars.
 
-use plotters::style::RGBColor;
-use plotters::style::text_anchor::HPos;
 use potluck_release::Model;
 use potluck_release::model::{Coefficient, Parts};
 
-use super::axis::Axis;
 use super::{
-    Canvas, Geometry, LEGEND_LINE, Layout, SMALL_SIZE, Said, axis_title, grid, palette, row_label, svg, text,
+    Geometry, LEGEND_LINE, Layout, SMALL_SIZE, Said, axis_title, grid, palette, row_label, svg, text,
 };
+use crate::drawing::{Anchor, Axis, Canvas, Colour};
 use crate::numbers;
 
 /// The parts in the order in which they are drawn and listed.
 pub(crate) const NAMES: [&str; PARTS] =
     ["privacy noise", "mixing", "open correlations", "sampling", "clipping"];
-const COLOURS: [RGBColor; PARTS] =
+const COLOURS: [Colour; PARTS] =
     [palette::NOISE, palette::MIXING, palette::CORRELATIONS, palette::SAMPLING, palette::CLIPPING];
 /// How many parts there are.
 pub(crate) const PARTS: usize = 5;
@@ -48,7 +46,7 @@ pub fn parts_plot_in(model: &Model, layout: Layout) -> String {
         Layout::Narrow => PARTS.div_ceil(IN_NARROW_LINE),
     };
     let geometry = Geometry::new(layout, model, title.len()).below_legend(legend_lines);
-    let axis = Axis::new((0.0, 100.0), (geometry.left, geometry.right - 12.0));
+    let axis = Axis::linear((0.0, 100.0), (geometry.left, geometry.right - 12.0));
     let rows: Vec<String> = model.coefficients.iter().map(in_words).collect();
     let said = Said {
         title: "What the uncertainty of each coefficient is made of".to_owned(),
@@ -63,7 +61,7 @@ pub fn parts_plot_in(model: &Model, layout: Layout) -> String {
         legend(canvas, &geometry);
         let step = if layout == Layout::Wide { 20 } else { 25 };
         let ticks: Vec<_> =
-            (0..=100).step_by(step).map(|at| (axis.x(f64::from(at)), format!("{at}%"))).collect();
+            (0..=100).step_by(step).map(|at| (axis.at(f64::from(at)), format!("{at}%"))).collect();
         grid(canvas, &geometry, &ticks);
         for (row, coefficient) in model.coefficients.iter().enumerate() {
             row_label(canvas, &geometry, row, &coefficient.term.name(), None);
@@ -73,13 +71,13 @@ pub fn parts_plot_in(model: &Model, layout: Layout) -> String {
     })
 }
 
-fn bar(canvas: &Canvas<'_>, axis: &Axis, y: f64, layout: Layout, parts: Option<&Parts>) {
+fn bar(canvas: &mut Canvas, axis: &Axis, y: f64, layout: Layout, parts: Option<&Parts>) {
     let half = if layout == Layout::Wide { 9.0 } else { 7.0 };
-    canvas.bar((axis.x(0.0), y - half), (axis.x(100.0), y + half), palette::GRID);
+    canvas.bar((axis.at(0.0), y - half), (axis.at(100.0), y + half), palette::GRID);
     let mut from = 0.0;
     for (share, colour) in drawn(parts).into_iter().zip(COLOURS) {
         let to = from + 100.0 * share;
-        let (left, right) = (axis.x(from), axis.x(to));
+        let (left, right) = (axis.at(from), axis.at(to));
         if share > 0.0 {
             canvas.bar((left, y - half), (right, y + half), colour);
         }
@@ -105,7 +103,7 @@ fn drawn(parts: Option<&Parts>) -> [f64; PARTS] {
     shares.map(|share| share / sum)
 }
 
-fn legend(canvas: &Canvas<'_>, geometry: &Geometry) {
+fn legend(canvas: &mut Canvas, geometry: &Geometry) {
     let width = |name: &str| SWATCH + SWATCH_GAP + text::ems(name) * SMALL_SIZE + 14.0;
     let in_line = match geometry.layout {
         Layout::Wide => NAMES.len(),
@@ -118,7 +116,7 @@ fn legend(canvas: &Canvas<'_>, geometry: &Geometry) {
         }
         let y = LEGEND_LINE * ((at / in_line) as f64 + 0.5);
         canvas.bar((x, y - SWATCH / 2.0), (x + SWATCH, y + SWATCH / 2.0), colour);
-        canvas.text(name, (x + SWATCH + SWATCH_GAP, y), HPos::Left, SMALL_SIZE, palette::INK);
+        canvas.text(name, (x + SWATCH + SWATCH_GAP, y), Anchor::Start, SMALL_SIZE, palette::INK);
         // In several lines the names stand below each other.
         let widest = NAMES.iter().map(|name| width(name)).fold(0.0, f64::max);
         x += if in_line < NAMES.len() { widest } else { width(name) };

@@ -1,7 +1,7 @@
 //! Many releases of the same made-up people: one dot an estimate.
 
-use super::axis::Axis;
 use super::{Geometry, Layout, NAME_SIZE, Said, axis_title, grid, palette, row_label, svg, text, upright};
+use crate::drawing::Axis;
 use crate::numbers;
 use crate::preview::{Preview, PreviewCoefficient};
 
@@ -23,7 +23,7 @@ pub(crate) fn preview_plot(preview: &Preview<'_>, layout: Layout) -> String {
     };
     let widest = preview.coefficients.iter().map(|one| text::ems(one.name) * NAME_SIZE).fold(0.0, f64::max);
     let geometry = Geometry::for_rows(layout, preview.coefficients.len(), widest, title.len());
-    let axis = Axis::new(range(&preview.coefficients), (geometry.left + 6.0, geometry.right - 6.0));
+    let axis = Axis::linear(range(&preview.coefficients), (geometry.left + 6.0, geometry.right - 6.0));
     let rows: Vec<String> = preview.coefficients.iter().map(in_words).collect();
     let said = Said {
         title: format!("Simulated coefficients of the regression of {}", preview.label),
@@ -35,18 +35,18 @@ pub(crate) fn preview_plot(preview: &Preview<'_>, layout: Layout) -> String {
     };
     svg(&geometry, &said, |canvas| {
         grid(canvas, &geometry, &axis.ticks(if layout == Layout::Wide { 7 } else { 4 }));
-        upright(canvas, &geometry, axis.x(0.0), 1.4, palette::ZERO);
+        upright(canvas, &geometry, axis.at(0.0), 1.4, palette::ZERO);
         for (row, one) in preview.coefficients.iter().enumerate() {
             row_label(canvas, &geometry, row, one.name, None);
             let y = geometry.mark(row);
             let (low, high) = (one.non_private - one.half_width, one.non_private + one.half_width);
-            canvas.bar((axis.x(low), y - 6.0), (axis.x(high), y + 6.0), palette::GRID);
+            canvas.bar((axis.at(low), y - 6.0), (axis.at(high), y + 6.0), palette::GRID);
             for &estimate in &one.estimates {
-                canvas.dot((axis.x(estimate), y), 2.6, palette::UNCLEAR);
+                canvas.dot((axis.at(estimate), y), 2.6, palette::UNCLEAR);
             }
             canvas.line(
-                (axis.x(one.non_private), y - 9.0),
-                (axis.x(one.non_private), y + 9.0),
+                (axis.at(one.non_private), y - 9.0),
+                (axis.at(one.non_private), y + 9.0),
                 2.4,
                 palette::CLEAR,
             );

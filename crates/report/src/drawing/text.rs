@@ -1,7 +1,7 @@
 //! Text in charts: how wide it will be, what to leave out, and what XML cannot hold.
 
 /// A width in ems that text in a common sans-serif face will hardly exceed.
-pub(super) fn ems(text: &str) -> f64 {
+pub fn ems(text: &str) -> f64 {
     text.chars().map(width).sum()
 }
 
@@ -21,7 +21,7 @@ fn width(c: char) -> f64 {
 /// The text, or its beginning and end around "…" so that it is at most `most` ems wide.
 ///
 /// Names that differ only in their last letters stay apart, as do the levels of one column.
-pub(super) fn ellipsize(text: &str, most: f64) -> String {
+pub(crate) fn ellipsize(text: &str, most: f64) -> String {
     if ems(text) <= most {
         return text.to_owned();
     }
@@ -39,7 +39,7 @@ pub(super) fn ellipsize(text: &str, most: f64) -> String {
 }
 
 /// The text with every character that XML 1.0 cannot hold replaced.
-pub(super) fn printable(text: &str) -> String {
+pub(crate) fn printable(text: &str) -> String {
     let held = |c: char| matches!(c, '\t' | '\n' | ' '..='\u{7e}' | '\u{a0}'..='\u{d7ff}' | '\u{e000}'..='\u{fffd}' | '\u{10000}'..);
     text.chars().map(|c| if held(c) { c } else { '\u{fffd}' }).collect()
 }
