@@ -11,6 +11,7 @@ use crate::dataset::PublicDataset;
 use crate::findings::{Finding, FindingKind};
 use crate::model::{
     Coefficient, Diagnostics, Eigenvalues, Estimand, Estimate, Learner, Model, Parts, RSquared, Term,
+    noise_share,
 };
 use crate::statement;
 use crate::study::{Column, Domain, Party, Study};
@@ -444,7 +445,7 @@ impl<'a> Material<'a> {
             range: units.range,
             missing: units.missing,
             encoded: shown.encoded,
-            noise_share: shown.noise_share,
+            noise_share: noise_share(shown.noise_share),
             parts: shown.parts,
             findings: shown.findings.clone(),
             kept: units.kept,

@@ -184,7 +184,7 @@ pub struct Coefficient {
     pub missing: f64,
     /// The coefficient in encoded units: comparable between features.
     pub encoded: Estimate,
-    /// Part of the feature's released variance that is privacy noise.
+    /// Part of the feature's released variance that is privacy noise, as [`noise_share`] has it.
     pub noise_share: f64,
     /// What the variance of the coefficient is made of, where the learner knows it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -402,6 +402,12 @@ impl Model {
         let sum: f64 = self.coefficients.iter().map(contribution).sum();
         (self.prediction_intercept + sum).max(lo).min(hi)
     }
+}
+
+/// The part of a released variance that is privacy noise, from the expected variance of the noise
+/// over the released one. Where chance made the released one smaller, all of it is noise.
+pub fn noise_share(ratio: f64) -> f64 {
+    if ratio > 1.0 { 1.0 } else { ratio }
 }
 
 #[cfg(test)]

@@ -4,12 +4,13 @@
 use potluck_core::calibrated::Layout;
 use serde::Serialize;
 
+use crate::Error;
 use crate::columns::Columns;
 use crate::dataset::PublicDataset;
 use crate::fit::{Calibrated, Encoded, PartyEvidence, terms};
+use crate::model::{Term, noise_share};
 use crate::release::Release;
 use crate::study::{Column, Party, Study};
-use crate::{Error, model::Term};
 
 /// A spread counts as seen when it exceeds its own noise by this many standard deviations.
 const CLEARLY: f64 = 3.0;
@@ -52,11 +53,23 @@ pub struct ColumnSummary {
     pub range: [f64; 2],
     /// Standard deviation of the noise in a mixed row, which holds many people.
     pub noise: f64,
-    /// Part of the variance of the mixed rows that is noise; above 1 where chance made them smaller
-    /// than the noise alone would be.
+    /// Part of the variance of the mixed rows that is noise, as [`noise_share`] has it.
     pub noise_share: f64,
     /// Whether the spread stands clear of its noise; otherwise the column is drowned.
     pub resolved: bool,
+}
+
+impl PartySummary {
+    /// What the party could release fewer of, so that its noise would be smaller: columns, or the
+    /// levels of its only one; `None` where there is nothing to leave out.
+    pub fn could_spare(&self) -> Option<&'static str> {
+        let first = self.columns.first()?;
+        if self.columns.iter().any(|column| column.column != first.column) {
+            Some("columns")
+        } else {
+            (self.free_columns > 1).then_some("levels")
+        }
+    }
 }
 
 /// What a release says of its columns.
@@ -130,7 +143,7 @@ fn of_column(
         attenuation: None,
         range: units.range,
         noise: units.affine.half() * units.noise,
-        noise_share: noise_variance / variance,
+        noise_share: noise_share(noise_variance / variance),
         resolved: variance - noise_variance > CLEARLY * (2.0 / rows).sqrt() * variance,
     };
     if let Some(Calibrated { moments, clipping, .. }) = &evidence.calibrated {

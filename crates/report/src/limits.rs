@@ -382,7 +382,9 @@ fn widest(model: &Model, parties: &[&PartySummary]) -> Text {
                     .words(format!(", which has {}. ", numbers::count(least.free_columns)))
             })
     };
-    let text = text.words("The noise of a party grows with the square root of the number of its columns: a quarter of them would mean half the noise.");
+    let text = text.when(most.free_columns > 1, |text| {
+        text.words("The noise of a party grows with the square root of the number of its columns: a quarter of them would mean half the noise.")
+    });
     let used = |column: &str| {
         model.label.column() == column || model.coefficients.iter().any(|one| one.term.column() == column)
     };
@@ -430,10 +432,13 @@ fn clipping(average: Option<&[f64; PARTS]>, model: &Model, parties: &[&PartySumm
             .names(&cut)
             .words(". "),
     };
-    let text = text.words("Clipping fades with more people, a larger ε, or fewer columns at ");
-    Some(match most {
-        None => text.words("a party."),
-        Some((_, party, _)) => text.name(&party.party).words("."),
+    Some(match most.map(|(_, party, _)| (party.could_spare(), party)) {
+        None => text.words("Clipping fades with more people, a larger ε, or fewer columns at a party."),
+        Some((None, _)) => text.words("Clipping fades with more people or a larger ε."),
+        Some((Some(spare), party)) => text
+            .words(format!("Clipping fades with more people, a larger ε, or fewer {spare} at "))
+            .name(&party.party)
+            .words("."),
     })
 }
 
@@ -455,8 +460,8 @@ fn noise(model: &Model) -> Text {
         let text = one(Text::of("Noise makes up between "), least).words(" and ");
         one(text, most).words(" of the variance that was released for a feature.")
     };
-    text.when(most.noise_share > 1.0, |text| {
-        text.words(" A share over 100% means that the released variance is smaller than the noise alone would make it on average: nothing of the feature itself is visible.")
+    text.when(most.noise_share >= 1.0, |text| {
+        text.words(" A share of 100% means that the released variance is no larger than the noise alone would make it: nothing of the feature itself is visible.")
     })
 }
 

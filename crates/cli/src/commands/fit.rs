@@ -111,11 +111,8 @@ fn coefficients(model: &Model) -> String {
 }
 
 fn coefficient_row(model: &Model, coefficient: &Coefficient) -> Vec<String> {
-    let last = if has_parts(model) {
-        number(coefficient.prediction)
-    } else {
-        percent(coefficient.noise_share.min(1.0))
-    };
+    let last =
+        if has_parts(model) { number(coefficient.prediction) } else { percent(coefficient.noise_share) };
     let mut row = vec![
         coefficient.term.name(),
         number(coefficient.value.estimate),

@@ -245,14 +245,13 @@ fn columns_text(summary: &PartySummary) -> String {
     let row = |column: &ColumnSummary| {
         let unit = column.unit.as_ref().map_or(String::new(), |unit| format!(" ({unit})"));
         let [low, high] = column.range;
-        let share = column.noise_share;
         vec![
             format!("{}{unit}", column.name),
             known(column.mean),
             known(column.spread),
             format!("{} to {}", number(low), number(high)),
             number(column.noise),
-            if share <= 1.0 { format!("{:.0}%", 100.0 * share) } else { "over 100%".to_owned() },
+            format!("{:.0}%", 100.0 * column.noise_share),
             if column.resolved { "resolved" } else { "drowned" }.to_owned(),
         ]
     };
@@ -263,8 +262,8 @@ fn columns_text(summary: &PartySummary) -> String {
 /// What the columns of [`columns_text`] mean, and what is drowned.
 fn columns_legend(summaries: &[PartySummary]) -> String {
     let columns = || summaries.iter().flat_map(|summary| &summary.columns);
-    let drowned: Vec<&str> =
-        columns().filter(|column| !column.resolved).map(|column| column.name.as_str()).collect();
+    let is_drowned = |column: &&ColumnSummary| !column.resolved;
+    let drowned: Vec<&str> = columns().filter(is_drowned).map(|column| column.name.as_str()).collect();
     let mut text = "In original units; of a level, the mean is the share that has it.\nspread: standard deviation between people; noise: that of the noise in a mixed row, which holds many people;\nnoise share: how much of the variance of the mixed rows is noise.\n".to_owned();
     if columns().all(|column| column.mean.is_none()) {
         text.push_str("This method publishes no means and spreads: only mixed rows.\n");
@@ -272,11 +271,13 @@ fn columns_legend(summaries: &[PartySummary]) -> String {
     if drowned.is_empty() {
         text.push_str("The spread of every column stands clear of its noise.\n");
     } else {
-        let _ = writeln!(
-            text,
-            "Drowned in noise: {}. More people, a larger epsilon or fewer columns at the party would help.",
-            drowned.join(", ")
-        );
+        let parties = summaries.iter().filter(|party| party.columns.iter().any(|one| !one.resolved));
+        let help = match parties.filter_map(PartySummary::could_spare).max_by_key(|&spare| spare == "columns")
+        {
+            None => "More people or a larger epsilon would help.".to_owned(),
+            Some(spare) => format!("More people, a larger epsilon or fewer {spare} at the party would help."),
+        };
+        let _ = writeln!(text, "Drowned in noise: {}. {help}", drowned.join(", "));
     }
     text
 }
