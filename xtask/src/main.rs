@@ -26,7 +26,7 @@ fn main() -> ExitCode {
             ("python", python),
             ("python package", package),
         ],
-        Some("python") => &[("build", build), ("python package", package)],
+        Some("python") => &[("python package", package)],
         Some("docs") => &[("documentation", documentation)],
         Some("screenshots") => &[("build", build), ("screenshots", screenshots)],
         _ => {
@@ -177,8 +177,10 @@ fn succeeds(program: &str, arguments: &[&str]) -> bool {
     silent.is_ok_and(|status| status.success())
 }
 
+/// Everything, tests too: what is compiled here for the binary and the Python extension has the
+/// features that the tests have compiled their dependencies with, so that each is compiled once.
 fn build() -> Result<(), String> {
-    cargo(&["build", "--workspace", "--locked", "--profile", "ci"])
+    cargo(&["build", "--workspace", "--lib", "--bins", "--tests", "--locked", "--profile", "ci"])
 }
 
 /// Runs the real binary beside other people's software.
@@ -191,23 +193,45 @@ fn screenshots() -> Result<(), String> {
     call(&tools()?, &["tests/python/screenshots.py", "docs/images"], &[("POTLUCK", &binary())])
 }
 
-/// Builds the wheel once, installs it into an environment that has nothing else, and tests it
-/// there.
-fn package() -> Result<(), String> {
+/// Packs the extension that the workspace has built into a wheel. `maturin build` would compile it
+/// and all it depends on again, with other features and another Python; the wheel's metadata are
+/// maturin's.
+fn wheel(python: &str) -> Result<PathBuf, String> {
     let wheels = target().join("wheels");
     // Wheels of earlier versions are not what is tested.
     let _ = fs::remove_dir_all(&wheels);
-    let out = wheels.to_string_lossy();
-    let manifest = "crates/python/Cargo.toml";
-    let build =
-        ["-m", "maturin", "build", "--profile", "ci", "--locked", "--manifest-path", manifest, "--out", &out];
-    call(&tools()?, &build, &[])?;
-    let built = fs::read_dir(&wheels).map_err(|error| format!("there is no wheel: {error}"))?;
+    let (unpacked, packed) = (wheels.join("unpacked"), wheels.join("packed"));
+    let module = unpacked.join("potluck");
+    let made = |error| format!("the wheel cannot be made: {error}");
+    fs::create_dir_all(&module).map_err(made)?;
+    fs::create_dir_all(&packed).map_err(made)?;
+    for entry in fs::read_dir(root().join("crates/python/python/potluck")).map_err(made)? {
+        let path = entry.map_err(made)?.path();
+        if let (true, Some(name)) = (path.is_file(), path.file_name()) {
+            fs::copy(&path, module.join(name)).map_err(made)?;
+        }
+    }
+    let (prefix, suffix) = (env::consts::DLL_PREFIX, env::consts::DLL_SUFFIX);
+    let built = target().join(format!("ci/{prefix}_potluck{suffix}"));
+    fs::copy(built, module.join("_potluck.abi3.so")).map_err(made)?;
+    let (unpacked, packed) = (unpacked.to_string_lossy(), packed.to_string_lossy());
+    let describe =
+        ["-m", "maturin", "pep517", "write-dist-info", "--manifest-path", "crates/python/Cargo.toml"];
+    let describe = [&describe[..], &["--interpreter", python, "--metadata-directory", &unpacked]].concat();
+    call(python, &describe, &[])?;
+    call(python, &["-m", "wheel", "pack", &unpacked, "--dest-dir", &packed], &[])?;
+    let built = fs::read_dir(&*packed).map_err(made)?;
     let built: Vec<PathBuf> = built.filter_map(Result::ok).map(|entry| entry.path()).collect();
-    let [wheel] = built.as_slice() else {
-        return Err(format!("one wheel was expected, not {}", built.len()));
-    };
+    match <[PathBuf; 1]>::try_from(built) {
+        Ok([wheel]) => Ok(wheel),
+        Err(built) => Err(format!("one wheel was expected, not {}", built.len())),
+    }
+}
 
+/// Installs the wheel into an environment that has nothing else, and tests it there.
+fn package() -> Result<(), String> {
+    build()?;
+    let wheel = wheel(&tools()?)?;
     let python = environment("venv-package", &["--clear"])?;
     let install = ["-m", "pip", "install", "--quiet"];
     call(&python, &[&install[..], &[&wheel.to_string_lossy()]].concat(), &[])?;
