@@ -135,7 +135,8 @@ mod tests {
             all
         };
         let seen = |cells: &[(usize, usize)]| {
-            cells.iter().filter(|(held, all)| *held as f64 >= 0.9 * *all as f64).count() as f64 / cells.len() as f64
+            cells.iter().filter(|(held, all)| *held as f64 >= 0.9 * *all as f64).count() as f64
+                / cells.len() as f64
         };
         let same = cells(0.95, 20, 1000.0);
         assert!(seen(&same) < 0.93);

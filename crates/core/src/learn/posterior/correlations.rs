@@ -21,11 +21,11 @@ pub(super) enum Purpose {
 }
 
 impl Purpose {
-    /// How strongly matrices near singular ones are avoided: the prior is det(I + M) to half of
-    /// this.
+    /// How strongly matrices of the features near singular ones are avoided: the prior has
+    /// det(I + M) to half of this.
     fn barrier(self) -> f64 {
         match self {
-            Self::Reading => 1.0,
+            Self::Reading => 0.0,
             Self::Predicting => 20.0,
         }
     }
@@ -143,10 +143,10 @@ fn prior_of_all(
     (prior, weights[grid.len()..].iter().sum())
 }
 
-/// Minimises Σ(M − x̄)²/2E − barrier·logdet(left + M)/2 over the entries between parties, x̄ their
-/// posterior means by themselves, E the posterior variances, and left + M what the label leaves of
-/// the covariance of the features: it is singular where the matrix of the features and the label
-/// is.
+/// Minimises Σ(M − x̄)²/2E − logdet(left + M)/2 − barrier·logdet(I + M)/2 over the entries between
+/// parties, x̄ their posterior means by themselves, E the posterior variances, and left + M what the
+/// label leaves of the covariance of the features: it is singular where the matrix of the features
+/// and the label is.
 struct Descent<'a> {
     left: Mat<f64>,
     places: &'a [(usize, usize)],
@@ -155,28 +155,40 @@ struct Descent<'a> {
 }
 
 impl Descent<'_> {
-    fn shifted(&self, entries: &[f64]) -> Mat<f64> {
-        &self.left + symmetric(self.left.nrows(), self.places, entries)
+    /// What the label leaves, and I + M.
+    fn both(&self, entries: &[f64]) -> (Mat<f64>, Mat<f64>) {
+        let d = self.left.nrows();
+        let between = symmetric(d, self.places, entries);
+        (&self.left + &between, between + Mat::<f64>::identity(d, d))
     }
 
     fn objective(&self, entries: &[f64]) -> f64 {
-        let Ok(factor) = self.shifted(entries).llt(Side::Lower) else { return f64::INFINITY };
-        let half_logdet: f64 = (0..self.left.nrows()).map(|i| factor.L()[(i, i)].ln()).sum();
+        let half_logdet = |matrix: &Mat<f64>| {
+            let factor = matrix.llt(Side::Lower).ok()?;
+            Some((0..matrix.nrows()).map(|i| factor.L()[(i, i)].ln()).sum::<f64>())
+        };
+        let (left, features) = self.both(entries);
+        let (Some(with_label), Some(alone)) = (half_logdet(&left), half_logdet(&features)) else {
+            return f64::INFINITY;
+        };
         let Noisy { values, variances } = self.shrunk;
         let misfit: f64 =
             (0..entries.len()).map(|at| (entries[at] - values[at]).powi(2) / variances[at]).sum();
-        0.5 * misfit - self.barrier * half_logdet
+        0.5 * misfit - with_label - self.barrier * alone
     }
 
     /// Newton's step with the diagonal of the Hessian.
-    fn step(&self, entries: &[f64], inverse: &Mat<f64>) -> Vec<f64> {
+    fn step(&self, entries: &[f64]) -> Option<Vec<f64>> {
+        let (left, features) = self.both(entries);
+        let (left, features) = (inverse(&left)?, inverse(&features)?);
         let of_entry = |(at, &(i, j)): (usize, &(usize, usize))| {
             let variance = self.shrunk.variances[at];
-            let slope = (entries[at] - self.shrunk.values[at]) / variance - self.barrier * inverse[(i, j)];
-            let bend = inverse[(i, j)].powi(2) + inverse[(i, i)] * inverse[(j, j)];
-            -slope / (1.0 / variance + self.barrier * bend)
+            let pull = left[(i, j)] + self.barrier * features[(i, j)];
+            let bend_of = |inverse: &Mat<f64>| inverse[(i, j)].powi(2) + inverse[(i, i)] * inverse[(j, j)];
+            let bend = bend_of(&left) + self.barrier * bend_of(&features);
+            -((entries[at] - self.shrunk.values[at]) / variance - pull) / (1.0 / variance + bend)
         };
-        self.places.iter().enumerate().map(of_entry).collect()
+        Some(self.places.iter().enumerate().map(of_entry).collect())
     }
 
     /// From entries with which left + M is far from singular.
@@ -186,9 +198,12 @@ impl Descent<'_> {
         let first = start + &step * faer::Scale(part_that_is_sound(&(&self.left + start), &step)?);
         let mut entries: Vec<f64> = self.places.iter().map(|&place| first[place]).collect();
         let mut value = self.objective(&entries);
+        if !value.is_finite() {
+            entries = self.places.iter().map(|&place| start[place]).collect();
+            value = self.objective(&entries);
+        }
         for _ in 0..MOST_STEPS {
-            let Some(inverse) = inverse(&self.shifted(&entries)) else { break };
-            let step = self.step(&entries, &inverse);
+            let Some(step) = self.step(&entries) else { break };
             let along = |length: f64| -> Vec<f64> {
                 entries.iter().zip(&step).map(|(entry, step)| entry + length * step).collect()
             };
