@@ -1,12 +1,15 @@
 """How often the intervals of a real program hold the truth: seals a study, releases, joins and fits, again and again with
 new keys and noise, on people that are made up and on the public tables. Several programs may be named to compare them.
 
-    target/venv/bin/python tests/python/intervals.py --data ../shared/data --repeats 20 target/ci/potluck
+    target/venv/bin/python tests/python/intervals.py --data DIR --repeats 20 target/ci/potluck
 
-The truth is least squares on the same rows. A coefficient with a finding is counted apart.
+The truth is least squares on the same rows. A coefficient with a finding is counted apart; one of tails is about values as
+they were cut, and is held against least squares on these rows cut to what the fit says was kept (what the ball cut besides
+is not known from outside). --details prints a line a coefficient too.
 """
 
 import argparse
+import functools
 import json
 import math
 import pathlib
@@ -30,13 +33,17 @@ class Table:
         self.bounds = bounds or {column: around(values[column]) for column in values}
         self.rows = len(values[label])
 
-    def truth(self):
-        """Slopes of least squares on all rows."""
+    def slopes(self, kept):
+        """Least squares on all rows, columns cut to what is kept of them."""
         features = [column for columns in self.parties.values() for column in columns if column != self.label]
-        matrix = numpy.column_stack([self.values[column] for column in features] + [numpy.ones(self.rows)])
-        slopes = numpy.linalg.lstsq(matrix, self.values[self.label], rcond=None)[0]
+        cut = {column: numpy.clip(self.values[column], *kept.get(column, (None, None))) for column in self.values}
+        matrix = numpy.column_stack([cut[column] for column in features] + [numpy.ones(self.rows)])
+        return dict(zip(features, numpy.linalg.lstsq(matrix, cut[self.label], rcond=None)[0]))
+
+    def truth(self):
+        """Slopes of all rows, with what standardises each."""
         spread = self.values[self.label].std()
-        return {column: (slope, self.values[column].std() / spread) for column, slope in zip(features, slopes)}
+        return {column: (slope, self.values[column].std() / spread) for column, slope in self.slopes({}).items()}
 
 
 def around(values):
@@ -85,6 +92,10 @@ def public_tables(folder):
             "value",
             {"map": ["lat", "lon"], "census": ["age", "rooms", "income"], "market": ["value"]},
         ),
+        "sgemm_product.csv.gz": (
+            "Run1 (ms)",
+            {"tiles": ["MWG", "NWG", "KWG"], "threads": ["MDIMC", "NDIMC"], "runs": ["Run1 (ms)"]},
+        ),
     }
     names = ["lon", "lat", "age", "rooms", "bedrooms", "population", "households", "income", "value"]
     for file, (label, parties) in described.items():
@@ -96,7 +107,7 @@ def public_tables(folder):
         values = {
             column: table[column].to_numpy().astype(float) for columns in parties.values() for column in columns
         }
-        yield Table(file.removesuffix(".csv"), parties, label, values)
+        yield Table(file.partition(".")[0], parties, label, values)
 
 
 def study_text(table):
@@ -119,6 +130,12 @@ def run(program, *arguments):
     return done.stdout
 
 
+@functools.cache
+def budget_option(program):
+    """What version 0.1 calls a budget."""
+    return "--budget" if "--budget" in run(program, "ledger", "init", "--help") else "--table"
+
+
 def fitted(program, table, folder):
     """One model of a fresh release."""
     study = folder / "study.toml"
@@ -127,7 +144,8 @@ def fitted(program, table, folder):
     releases = []
     for party in table.parties:
         ledger, out = folder / f"{party}.ledger", folder / f"{party}.parquet"
-        run(program, "ledger", "init", "--ledger", ledger, "--budget", "t", "--epsilon", EPSILON, "--delta", DELTA)
+        budget = [budget_option(program), "t", "--epsilon", EPSILON, "--delta", DELTA]
+        run(program, "ledger", "init", "--ledger", ledger, *budget)
         data = ["--data", folder.parent / f"{party}.parquet", "--ledger", ledger, "--out", out]
         run(program, "release", study, "--party", party, *data, "--yes", "--accept-low-accuracy")
         releases.append(out)
@@ -136,10 +154,9 @@ def fitted(program, table, folder):
     return json.loads(run(program, "fit", public, "--label", table.label, "--json"))
 
 
-def measure(programs, table, repeats):
-    """Prints a line a program and coefficient."""
-    truth = table.truth()
-    found = {(program, column): [] for program in programs for column in truth}
+def measured(programs, table, repeats):
+    """For each program and feature, the coefficients that it found."""
+    found = {program: {column: [] for column in table.truth()} for program in programs}
     with tempfile.TemporaryDirectory() as name:
         place = pathlib.Path(name)
         for party, columns in table.parties.items():
@@ -149,22 +166,63 @@ def measure(programs, table, repeats):
             for at, program in enumerate(programs):
                 folder = place / f"{repeat}-{at}"
                 folder.mkdir()
-                for one in fitted(program, table, folder)["coefficients"]:
-                    found[program, one["term"]["numeric"]["column"]].append(one)
+                model = fitted(program, table, folder)
+                kept = {column_of(one): one["kept"] for one in model["coefficients"] if one.get("kept")}
+                if model.get("label_kept"):
+                    kept[table.label] = model["label_kept"]
+                slopes = table.slopes(kept)
+                for one in model["coefficients"]:
+                    found[program][column_of(one)].append(one | {"cut": slopes[column_of(one)]})
                 shutil.rmtree(folder)
-    for (program, column), readings in found.items():
+    return found
+
+
+def column_of(coefficient):
+    return coefficient["term"]["numeric"]["column"]
+
+
+def holds(coefficient, slope):
+    return coefficient["value"]["low"] <= slope <= coefficient["value"]["high"]
+
+
+def is_about_cut_values(coefficient):
+    return any("tails" in finding["kind"] for finding in coefficient.get("findings", []))
+
+
+def share(values):
+    return f"{numpy.mean(values):.2f}" if len(values) else "–"
+
+
+def describe(table, program, found, details):
+    """Prints a line about all coefficients, or a line for each."""
+    truth = table.truth()
+    held, clear, widths, lines, cut = [], [], [], [], []
+    for column, readings in found.items():
         slope, unit = truth[column]
-        holds = [one["value"]["low"] <= slope <= one["value"]["high"] for one in readings]
-        clear = [not one.get("findings") for one in readings]
-        mean = numpy.mean([one["value"]["estimate"] for one in readings])
-        width = numpy.median([(one["value"]["high"] - one["value"]["low"]) / 2 for one in readings])
+        all_held = [holds(one, slope) for one in readings]
+        cut += [holds(one, one["cut"]) for one in readings if is_about_cut_values(one)]
+        bare = [not one.get("findings") for one in readings]
+        mean = unit * numpy.mean([one["value"]["estimate"] for one in readings])
+        width = [unit * (one["value"]["high"] - one["value"]["low"]) / 2 for one in readings]
         kinds = sorted({finding["kind"] for one in readings for finding in one.get("findings", [])})
-        bare = f"{numpy.mean([h for h, c in zip(holds, clear) if c]):.2f}" if any(clear) else "–"
-        print(
-            f"| {table.name} | {program} | {column} | {slope * unit:.3f} | {mean * unit:.3f} | {width * unit:.3f} "
-            f"| {numpy.mean(holds):.2f} | {1 - numpy.mean(clear):.2f} | {bare} | {', '.join(kinds)} |",
-            flush=True,
+        of_bare = share([h for h, b in zip(all_held, bare) if b])
+        lines.append(
+            f"| {column} | {slope * unit:.3f} | {mean:.3f} | {numpy.median(width):.3f} | {share(all_held)} "
+            f"| {1 - numpy.mean(bare):.2f} | {of_bare} | {', '.join(kinds)} |"
         )
+        held, clear, widths = [*held, all_held], [*clear, bare], [*widths, *width]
+    held, clear = numpy.array(held), numpy.array(clear)
+    start = f"| {table.name} | {pathlib.Path(program).name} |"
+    if details:
+        for line in lines:
+            print(start, line[2:], flush=True)
+        return
+    lowest = [of[b].mean() for of, b in zip(held, clear) if 2 * b.sum() > len(b)]
+    print(
+        f"{start} {len(held)} | {share(held)} | {held.mean(1).min():.2f} | {1 - clear.mean():.2f} | {share(held[clear])} "
+        f"| {f'{min(lowest):.2f}' if lowest else '–'} | {share(cut)} | {numpy.median(widths):.3f} |",
+        flush=True,
+    )
 
 
 def main():
@@ -174,16 +232,22 @@ def main():
     parser.add_argument("--repeats", type=int, default=20)
     parser.add_argument("--rows", type=int, default=100_000, help="people who are made up")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--details", action="store_true", help="a line for each coefficient")
     arguments = parser.parse_args()
     random = numpy.random.default_rng(arguments.seed)
     tables = [pair(arguments.rows, second, random) for second in (-0.7, 0.0)] + [confounded(arguments.rows, random)]
     if arguments.data:
         tables += public_tables(arguments.data)
-    print("In standard deviations; half-widths are medians.\n")
-    print("| table | program | feature | truth | mean estimate | half-width | holds | finding | holds without | findings |")
-    print("|---|---|---|---|---|---|---|---|---|---|")
+    print(f"{arguments.repeats} releases a table and program. In standard deviations; half-widths are medians.\n")
+    if arguments.details:
+        print("| table | program | feature | truth | mean estimate | half-width | holds | finding | without: holds | findings |")
+        print("|---|---|---|---|---|---|---|---|---|---|")
+    else:
+        print("| table | program | coefficients | holds | lowest | finding | without: holds | lowest | cut values: holds | half-width |")
+        print("|---|---|---|---|---|---|---|---|---|---|")
     for table in tables:
-        measure(arguments.programs, table, arguments.repeats)
+        for program, found in measured(arguments.programs, table, arguments.repeats).items():
+            describe(table, program, found, arguments.details)
 
 
 if __name__ == "__main__":

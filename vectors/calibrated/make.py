@@ -18,8 +18,8 @@ def numbers(values):
     return np.asarray(values, float).tolist()
 
 
-def table(rng, n, parties, skewed=None):
-    """Correlated numeric and categorical columns in [-1, 1] or 0/1."""
+def table(rng, n, parties, skewed=None, alike=()):
+    """Correlated numeric and categorical columns in [-1, 1] or 0/1; numeric ones of `alike` are nearly one."""
     width = sum(len(columns) for party in parties for columns, _ in party)
     common = rng.normal(size=n)
     values = np.empty((n, width))
@@ -27,7 +27,8 @@ def table(rng, n, parties, skewed=None):
         for columns, kind in party:
             latent = 0.6 * common[:, None] + rng.normal(size=(n, len(columns)))
             if kind == "num":
-                values[:, columns] = np.clip(latent / 4, -1, 1)
+                nearly = common[:, None] + 0.05 * latent
+                values[:, columns] = np.clip((nearly if columns[0] in alike else latent) / 4, -1, 1)
             elif len(columns) == 1:
                 values[:, columns] = latent > 1.2
             else:
@@ -37,9 +38,9 @@ def table(rng, n, parties, skewed=None):
     return values
 
 
-def case(name, seed, n, parties, epsilon, label, features, rows_only=False, skewed=None):
+def case(name, seed, n, parties, epsilon, label, features, rows_only=False, skewed=None, alike=()):
     rng = np.random.default_rng(seed)
-    release = reference.release(table(rng, n, parties, skewed), parties, reference.mu_of(epsilon), rng)
+    release = reference.release(table(rng, n, parties, skewed, alike), parties, reference.mu_of(epsilon), rng)
     if rows_only:
         release = reference.from_rows(release.Z, n, release.noise)
     fit = reference.fit(release, label, features)
@@ -187,6 +188,8 @@ def main():
         case("rare level as label", 8, 20000, mixed, 1.0, 1, [0, 2, 3, 4, 5, 6, 7]),
         case("a label with a tail", 10, 20000, numeric, 1.0, 4, [0, 1, 2, 3], skewed=4),
         case("a feature with a tail", 11, 50000, mixed, 1.0, 7, everything, skewed=0),
+        case("columns that are nearly one", 22, 20000, mixed, 1.0, 7, everything, alike=(0, 5, 6, 7)),
+        case("nearly one in one party", 36, 20000, numeric, 1.0, 4, [0, 1, 2, 3], alike=(0, 1, 2, 4)),
         case("mixed rows alone", 9, 20000, numeric, 1.0, 4, [0, 1, 2, 3], rows_only=True),
     ]
     # μ = 1/4 is exact, so that shares and noise are those of the program.

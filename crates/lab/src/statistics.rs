@@ -1,6 +1,8 @@
 //! Small statistics for tables: means, quantiles, binomial intervals and Kolmogorov's two-sample
 //! test.
 
+use std::collections::BTreeMap;
+
 /// The mean.
 pub(crate) fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
@@ -39,6 +41,40 @@ pub(crate) fn binomial_interval(successes: usize, trials: usize, confidence: Con
     let centre = (p + z * z / (2.0 * n)) / (1.0 + z * z / n);
     let half = z / (1.0 + z * z / n) * (p * (1.0 - p) / n + z * z / (4.0 * n * n)).sqrt();
     ((centre - half).max(0.0), (centre + half).min(1.0))
+}
+
+/// Of many shares that were seen as successes out of trials each, how many truly are at least
+/// `level`: what chance adds to their spread is taken out by finding the distribution of shares
+/// under which what was seen is the likeliest (Laird 1978), by expectation and maximisation.
+pub(crate) fn true_share_from(level: f64, seen: &[(usize, usize)]) -> f64 {
+    const POINTS: usize = 201;
+    const ROUNDS: usize = 2000;
+    let mut counts: BTreeMap<(usize, usize), f64> = BTreeMap::new();
+    for &cell in seen {
+        *counts.entry(cell).or_default() += 1.0;
+    }
+    // Away from 0 and 1, which nothing but a full house could come from.
+    let point = |at: usize| ((at as f64 + 0.5) / POINTS as f64).min(0.9975);
+    let likelihood = |&(successes, trials): &(usize, usize)| -> Vec<f64> {
+        let misses = trials - successes;
+        let log = |p: f64| successes as f64 * p.ln() + misses as f64 * (1.0 - p).ln();
+        let logs: Vec<f64> = (0..POINTS).map(|at| log(point(at))).collect();
+        let most = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        logs.into_iter().map(|log| (log - most).exp()).collect()
+    };
+    let cells: Vec<(Vec<f64>, f64)> = counts.iter().map(|(cell, count)| (likelihood(cell), *count)).collect();
+    let mut weights = vec![1.0 / POINTS as f64; POINTS];
+    for _ in 0..ROUNDS {
+        let mut next = vec![0.0; POINTS];
+        for (likelihood, count) in &cells {
+            let total: f64 = weights.iter().zip(likelihood).map(|(weight, l)| weight * l).sum();
+            for (next, (weight, l)) in next.iter_mut().zip(weights.iter().zip(likelihood)) {
+                *next += count * weight * l / total / seen.len() as f64;
+            }
+        }
+        weights = next;
+    }
+    (0..POINTS).filter(|&at| point(at) >= level).map(|at| weights[at]).sum()
 }
 
 /// Kolmogorov's largest distance between two samples, and the probability of one as large by
@@ -82,6 +118,33 @@ mod tests {
         assert!((low - 0.4595).abs() < 1e-3 && (high - 0.5405).abs() < 1e-3);
         let (low, high) = binomial_interval(475, 500, Confidence::P95);
         assert!((low - 0.9272).abs() < 1e-3 && (high - 0.9659).abs() < 1e-3);
+    }
+
+    /// Cells that all have the same share look different by chance alone; those of another do not
+    /// hide among them.
+    #[test]
+    fn chance_is_taken_out_of_shares() {
+        // Binomial counts without drawing: each count as often as is expected.
+        let cells = |share: f64, trials: usize, cells: f64| -> Vec<(usize, usize)> {
+            let mut chance = (1.0 - share).powi(trials as i32);
+            let mut all = Vec::new();
+            for successes in 0..=trials {
+                all.extend(vec![(successes, trials); (cells * chance).round() as usize]);
+                chance *= (trials - successes) as f64 / (successes as f64 + 1.0) * share / (1.0 - share);
+            }
+            all
+        };
+        let seen = |cells: &[(usize, usize)]| {
+            cells.iter().filter(|(held, all)| *held as f64 >= 0.9 * *all as f64).count() as f64
+                / cells.len() as f64
+        };
+        let same = cells(0.95, 20, 1000.0);
+        assert!(seen(&same) < 0.93);
+        assert!(true_share_from(0.9, &same) > 0.99);
+        let mut mixed = cells(0.95, 60, 800.0);
+        mixed.extend(cells(0.8, 60, 200.0));
+        let found = true_share_from(0.9, &mixed);
+        assert!((found - 0.8).abs() < 0.02, "{found}");
     }
 
     #[test]

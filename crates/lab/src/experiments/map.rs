@@ -14,7 +14,7 @@ use crate::family::{Drawn, Temper, Truth};
 use crate::released::Release;
 use crate::runner::{Task, run as run_tasks, write, write_json};
 use crate::seeds::Seed;
-use crate::statistics::quantile;
+use crate::statistics::{quantile, true_share_from};
 use crate::table::{Privacy, subjects};
 
 /// From this many subjects on there are fewer repetitions.
@@ -115,19 +115,20 @@ impl Part {
         let held = shares.iter().filter(|&&share| share >= 0.9).count();
         if shares.is_empty() {
             return format!(
-                "| {} | {:.2} | {:.3} | | | | | | | | |",
+                "| {} | {:.2} | {:.3} | | | | | | | | | |",
                 self.all_cells,
                 of(self.with_finding, self.readings),
                 of(self.cut.0, self.cut.1)
             );
         }
         format!(
-            "| {} | {:.2} | {:.3} | {:.3} | {:.3} | {:.2} | {:.2} | {:.2} | {:.3} | {:.3} | {} |",
+            "| {} | {:.2} | {:.3} | {:.3} | {:.3} | {:.3} | {:.2} | {:.2} | {:.2} | {:.3} | {:.3} | {} |",
             self.all_cells,
             of(self.with_finding, self.readings),
             of(self.cut.0, self.cut.1),
             of(self.bare.0, self.bare.1),
             of(held, shares.len()),
+            true_share_from(0.9, &self.cells),
             quantile(&shares, 0.5),
             quantile(&shares, 0.05),
             quantile(&shares, 0.0),
@@ -187,7 +188,7 @@ fn hits(text: &mut String, found: &[(&str, &Found)]) {
     }
 }
 
-const HEAD: &str = "cells | with a finding | cut values | coverage | cells ≥ 0.90 | median | 5% | worst | null declared | half-width | R² |\n|---|---|---|---|---|---|---|---|---|---|---|---|\n";
+const HEAD: &str = "cells | with a finding | cut values | coverage | cells ≥ 0.90 | without chance | median | 5% | worst | null declared | half-width | R² |\n|---|---|---|---|---|---|---|---|---|---|---|---|---|\n";
 
 fn cell_name(&(temper, _, n, epsilon): &(Temper, usize, usize, f64)) -> String {
     format!("{} | {n} | {epsilon}", temper.name())
@@ -231,18 +232,21 @@ pub(crate) fn run(arguments: &Map, common: &Common) -> Result<()> {
         })?;
 
     let mut text = String::from(
-        "Coverage of 95% intervals on populations drawn at random (seed SEED). A cell is a coefficient of a population; null: least squares on the same rows does not find it either (|t| < 2), declared: the interval leaves 0 out. \"cut values\" is the coverage of readings about cut values of the truth among these; what follows it is about readings without a finding, cells having at least half of their readings without one; R² about fits without a finding about R².\n\n",
+        "Coverage of 95% intervals on populations drawn at random (seed SEED). A cell is a coefficient of a population; null: least squares on the same rows does not find it either (|t| < 2), declared: the interval leaves 0 out. \"cut values\" is the coverage of readings about cut values of the truth among these; what follows it is about readings without a finding, cells having at least half of their readings without one: the share of cells that held at least 0.90 of the truths, and that share when the chance in so many repetitions is taken out (the distribution of coverages under which what was seen is the likeliest); R² about fits without a finding about R².\n\n",
     )
     .replace("SEED", &common.seed.to_string());
     let mut by_cell: BTreeMap<String, Part> = BTreeMap::new();
     let mut by_shape: BTreeMap<String, Part> = BTreeMap::new();
+    let mut whole = Part::default();
     for (task, found) in tasks.iter().zip(&results) {
         let temper = task.cell.0;
         let cell = by_cell.entry(cell_name(&task.cell)).or_default();
         cell.add_explained(&found.readings);
+        whole.add_explained(&found.readings);
         for (at, truth) in found.truth.iter().enumerate() {
             let of: Vec<&Reading> = found.readings.iter().map(|reading| &reading.coefficients[at]).collect();
             cell.add(truth, &of);
+            whole.add(truth, &of);
             let place = if truth.own { "beside the label" } else { "elsewhere" };
             let shape = truth.shape.split(' ').next_back().unwrap_or_default();
             let shape =
@@ -254,6 +258,7 @@ pub(crate) fn run(arguments: &Map, common: &Common) -> Result<()> {
     for (name, part) in &by_cell {
         let _ = writeln!(text, "| {name} {}", part.describe());
     }
+    let _ = writeln!(text, "| all | | {}", whole.describe());
     let _ = write!(
         text,
         "\n| populations | feature | where | {}",
