@@ -107,6 +107,13 @@ pub(crate) enum Command {
         /// The shell
         shell: clap_complete::Shell,
     },
+    /// Write the manual pages into a folder
+    #[command(after_help = "Example:\n  potluck manual ~/.local/share/man/man1 && man potluck-fit")]
+    Manual {
+        /// The folder; made if it does not exist
+        #[arg(value_name = "DIR")]
+        folder: PathBuf,
+    },
 }
 
 #[derive(Args)]

@@ -45,13 +45,14 @@ print.potluck_plan <- function(x, ...) {
   outlook <- x$outlook
   cat("\n")
   say(sprintf("What to expect of a regression of one column on all others, if they explain %s of it:", percent(outlook$signal)))
-  say(sprintf(paste(
-    "  standard error of a coefficient: %s (worst party %s), in standard deviations of the label for one of the feature"
-  ), short(outlook$coefficient_error), short(outlook$worst_coefficient_error)))
-  say(sprintf("  standard error of R-squared: %s", short(outlook$r_squared_error)))
-  say(sprintf("  of what can be explained, a fit recovers about %s", percent(outlook$recovered)))
+  say(indent = 2, sprintf(
+    "standard error of a coefficient: %s (worst party %s), in standard deviations of the label for one of the feature",
+    short(outlook$coefficient_error), short(outlook$worst_coefficient_error)
+  ))
+  say(indent = 2, sprintf("standard error of R-squared: %s", short(outlook$r_squared_error)))
+  say(indent = 2, sprintf("of what can be explained, a fit recovers about %s", percent(outlook$recovered)))
   if (!is.null(outlook$smallest_useful_rows)) {
-    say(sprintf("  useful from about %s subjects on", whole(outlook$smallest_useful_rows)))
+    say(indent = 2, sprintf("useful from about %s subjects on", whole(outlook$smallest_useful_rows)))
   }
   cat("\n", guarantee("Each party's release", x$per_party), guarantee("All releases jointly", x$joint), sep = "")
   invisible(x)
@@ -61,9 +62,16 @@ percent <- function(share) paste0(round(100 * share), "%")
 
 short <- function(value) formatC(value, digits = 4, format = "g")
 
-# In numbers that are rounded against us: shown as they are.
+# In numbers that are rounded against us.
 guarantee <- function(of, numbers) {
   sprintf("%s: epsilon = %s, delta = %s (%s-GDP); a test with 5%% false alarms notices a person's data in at most %s%%\n",
-          of, format(numbers$epsilon), format(numbers$delta), format(numbers$mu),
+          of, above(numbers$epsilon), above(numbers$delta), above(numbers$mu),
           format(ceiling(1e4 * numbers$detection_at_5_percent) / 100))
+}
+
+# A number with six digits, rounded up; what has fewer stays as it is.
+above <- function(value) {
+  unit <- 10^(floor(log10(value)) - 5)
+  up <- ceiling(value / unit - 1e-6) * unit
+  format(signif(up, 6), digits = 6)
 }

@@ -8,7 +8,7 @@ plot.potluck_fit <- function(x, xlab = NULL, main = NULL, ...) {
   rise[is_level] <- 1
   unit <- vapply(features, function(one) if (is.null(one$unit)) "" else paste0(" ", one$unit), "")
   names <- plain(names(x$coefficients)[-1])
-  step <- ifelse(is_level, "", sprintf("\n+%s%s", formatC(rise, digits = 3, format = "fg"), plain(unit)))
+  step <- ifelse(is_level, "", sprintf("\n+%s%s", trimws(formatC(rise, digits = 3, format = "fg")), plain(unit)))
   labels <- paste0(names, step)
   estimate <- x$coefficients[-1] * rise
   low <- x$intervals[-1, 1] * rise
@@ -26,15 +26,19 @@ plot.potluck_fit <- function(x, xlab = NULL, main = NULL, ...) {
   old <- par(no.readonly = TRUE)
   on.exit(par(old))
   plot.new()
-  left <- max(strwidth(labels, units = "inches", cex = 0.9)) + 0.35
-  par(mai = c(1.05, min(left, 0.5 * par("din")[[1]]), 0.95, 0.25))
+  top <- if (any(has_finding)) 0.95 else 0.65
+  # Many labels are written smaller, so that they stay apart.
+  row <- (par("din")[[2]] - 1.05 - top) / length(labels)
+  size <- min(0.9, max(0.3, row / (1.25 * max(strheight(labels, units = "inches")))))
+  left <- max(strwidth(labels, units = "inches", cex = size)) + 0.35
+  par(mai = c(1.05, min(left, 0.5 * par("din")[[1]]), top, 0.25))
   plot.window(xlim = range(0, low, high), ylim = c(length(labels) + 0.5, 0.5))
   abline(v = 0, col = "#6f7a87")
   at <- seq_along(labels)
   segments(low, at, high, at, col = colour, lwd = 2, lty = ifelse(has_finding, 2, 1))
   points(estimate, at, pch = ifelse(has_finding, 23, 21), col = colour, bg = ifelse(clear, colour, "white"), lwd = 1.5)
   axis(1, col = "#6f7a87")
-  axis(2, at = at, labels = labels, las = 1, tick = FALSE, cex.axis = 0.9)
+  axis(2, at = at, labels = labels, las = 1, tick = FALSE, cex.axis = size)
   title(main = main, line = if (any(has_finding)) 2.2 else 1)
   if (any(has_finding)) {
     title(main = "diamonds on dashed lines: something speaks against them, see print()", line = 0.9,

@@ -50,7 +50,9 @@ print_opening <- function(fit) {
 
 screen <- function() min(100, getOption("width"))
 
-say <- function(sentence) cat(strwrap(sentence, width = screen(), exdent = 2), sep = "\n")
+say <- function(sentence, indent = 0) {
+  cat(strwrap(sentence, width = screen(), indent = indent, exdent = indent + 2), sep = "\n")
+}
 
 marked_names <- function(fit) {
   paste0(plain(names(fit$coefficients)), ifelse(is.na(fit$marks), "", " (!)"))

@@ -20,10 +20,10 @@ said <- function(expression) tryCatch({ expression; "" }, error = conditionMessa
 
 demo <- tempfile("demo")
 many <- file.path(demo, "public.parquet")
-command("demo", "--rows", "100000", "--out", demo)
+made <- command("demo", "--rows", "100000", "--out", demo)
 few_demo <- tempfile("few")
 few <- file.path(few_demo, "public.parquet")
-command("demo", "--rows", "2000", "--out", few_demo)
+made <- command("demo", "--rows", "2000", "--epsilon", "0.05", "--out", few_demo)
 
 ## A fit has the numbers of the command.
 fit <- potluck_fit(pressure ~ age + bmi + salt + smoker, many)
@@ -58,9 +58,9 @@ stopifnot(identical(dimnames(narrow), list("age", c("10 %", "90 %"))))
 stopifnot(narrow[[1]] == again$coefficients[[1]]$value$low, narrow[[2]] == again$coefficients[[1]]$value$high)
 stopifnot(all(wide[, 1] < confint(fit)[, 1]), all(wide[, 2] > confint(fit)[, 2]))
 copy <- tempfile(fileext = ".parquet")
-file.copy(many, copy)
+stopifnot(file.copy(many, copy))
 moved <- potluck_fit(pressure ~ age, copy)
-file.copy(few, copy, overwrite = TRUE)
+stopifnot(file.copy(few, copy, overwrite = TRUE))
 stopifnot(kind(confint(moved, level = 0.5)) == "potluck_input_error")
 stopifnot(identical(dim(confint(moved)), c(2L, 2L)))
 
@@ -101,7 +101,7 @@ written <- people
 written$age[is.infinite(written$age)] <- NA
 write.csv(written, csv, row.names = FALSE, quote = FALSE, na = "")
 model <- tempfile(fileext = ".json")
-command("fit", many, "--label", "pressure", "--features", "age,bmi,salt,smoker", "--out", model)
+made <- command("fit", many, "--label", "pressure", "--features", "age,bmi,salt,smoker", "--out", model)
 theirs <- read.csv(text = command("predict", model, "--data", csv))$pressure
 ours <- predict(fit, people)
 stopifnot(all.equal(unname(ours), theirs, tolerance = 1e-12), identical(names(ours), rownames(people)))

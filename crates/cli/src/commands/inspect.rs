@@ -7,7 +7,6 @@ use std::path::Path;
 
 use anyhow::Result;
 use potluck_release::events::{Change, Event, EventLog};
-use potluck_release::findings::Said;
 use potluck_release::statement::{self, Guarantee};
 use potluck_release::study::{Column, Domain};
 use potluck_release::summary::{self, ColumnSummary, PartySummary};

@@ -9,6 +9,7 @@ mod inspect;
 mod join;
 mod key;
 mod ledger;
+mod manual;
 mod party;
 mod plan;
 mod predict;
@@ -73,5 +74,6 @@ pub(crate) fn run(arguments: Arguments, printer: &Printer) -> Result<()> {
         Command::Hub(command) => hub::run(command, &settings),
         Command::Party(command) => party::run(&command, &settings),
         Command::Completions { shell } => completions::run(shell, &settings),
+        Command::Manual { folder } => manual::run(&folder, &settings),
     }
 }
