@@ -13,9 +13,7 @@ use crate::{Point, limits};
 /// and `limits`.
 pub fn described(model: &Model) -> Value {
     let point = |point: &Point| json!({ "title": point.title(), "text": point.to_string() });
-    let said = |said: &Said| {
-        json!({ "kind": said.kind, "text": said.sentence.to_string(), "coefficients": said.coefficients })
-    };
+    let said = |said: &Said| json!({ "kind": said.kind, "text": said.sentence.to_string(), "coefficients": said.coefficients });
     let mut value = serde_json::to_value(model).expect("a model holds only finite numbers");
     value["heading"] = HEADING.into();
     value["findings"] = model.findings().iter().map(said).collect();

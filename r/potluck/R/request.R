@@ -53,5 +53,5 @@ hub_problem <- function(hub, text, status) {
   problem <- tryCatch(parse_json(text), error = function(e) NULL)
   detail <- if (is.list(problem)) c(problem$detail, problem$title) else NULL
   detail <- detail[nzchar(detail)]
-  if (length(detail)) plain(detail[[1]]) else sprintf("the hub at %s answered with status %d", hub$address, status)
+  if (length(detail)) gsub("[^[:print:]\n]", "?", detail[[1]]) else sprintf("the hub at %s answered with status %d", hub$address, status)
 }

@@ -48,7 +48,7 @@ plan <- potluck_plan(study)
 stopifnot(plan$sealed, identical(plan$id, study$id))
 draft <- tempfile(fileext = ".toml")
 writeLines(c(
-  "[study]", "name = \"two\"", "rows = 200000", "[privacy]", "epsilon = 1.0", "delta = 1e-6", "[[party]]",
+  "format = 1", "[study]", "name = \"two\"", "id = \"integer\"", "rows = 200000", "[privacy]", "epsilon = 1.0", "delta = 1e-6", "[[party]]",
   "name = \"north\"", "[[party.column]]", "name = \"age\"", "lo = 18", "hi = 100", "[[party]]", "name = \"south\"",
   "[[party.column]]", "name = \"pressure\"", "lo = 80", "hi = 200"
 ), draft)

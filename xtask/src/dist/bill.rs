@@ -26,7 +26,8 @@ pub(super) fn write() -> Result<(), String> {
     let lock = root().join("Cargo.lock");
     let lock = fs::read_to_string(&lock).map_err(|error| format!("{}: {error}", lock.display()))?;
     let hashes = hashes(&lock);
-    let time = output("git", &["log", "-1", "--format=%cd", "--date=format-local:%Y-%m-%dT%H:%M:%SZ"], &root())?;
+    let time =
+        output("git", &["log", "-1", "--format=%cd", "--date=format-local:%Y-%m-%dT%H:%M:%SZ"], &root())?;
     for (product, package) in PRODUCTS {
         let tree = output("cargo", &tree_arguments(package, &host()?), &root())?;
         let components = components(&tree)?;
@@ -41,8 +42,18 @@ fn tree_arguments<'a>(package: &'a str, host: &'a str) -> [&'a str; 12] {
     let format = "{p}|{l}|{r}";
     let edges = "normal,build";
     [
-        "tree", "--locked", "--package", package, "--target", host, "--edges", edges, "--prefix", "depth",
-        "--format", format,
+        "tree",
+        "--locked",
+        "--package",
+        package,
+        "--target",
+        host,
+        "--edges",
+        edges,
+        "--prefix",
+        "depth",
+        "--format",
+        format,
     ]
 }
 
@@ -91,8 +102,10 @@ fn document(
     let is_product = |id: &Id| id.0 == product;
     let one = |kind: &str, id: &Id, component: &Component| described(kind, id, component, hashes.get(id));
     let join = |parts: Vec<String>| parts.join(",\n    ");
-    let main = components.iter().filter(|(id, _)| is_product(id)).map(|(id, known)| one("application", id, known));
-    let others = components.iter().filter(|(id, _)| !is_product(id)).map(|(id, known)| one("library", id, known));
+    let main =
+        components.iter().filter(|(id, _)| is_product(id)).map(|(id, known)| one("application", id, known));
+    let others =
+        components.iter().filter(|(id, _)| !is_product(id)).map(|(id, known)| one("library", id, known));
     let needs = components.iter().map(|(id, component)| {
         let needs: Vec<String> = component.needs.iter().map(|id| quoted(&address(id))).collect();
         format!("{{\"ref\": {}, \"dependsOn\": [{}]}}", quoted(&address(id)), needs.join(", "))

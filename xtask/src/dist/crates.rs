@@ -14,7 +14,11 @@ pub(super) fn build() -> Result<(), String> {
     let copy = format!("git archive HEAD | tar --extract --directory '{seen}'");
     call_in(&root(), "sh", &["-c", &copy])?;
     call_in(&place, "sed", &["--in-place", "/^publish = false$/d", "Cargo.toml"])?;
-    call_in(&place, "sh", &["-c", "sed --in-place '/^publish.workspace = true$/d' crates/*/Cargo.toml xtask/Cargo.toml"])?;
+    call_in(
+        &place,
+        "sh",
+        &["-c", "sed --in-place '/^publish.workspace = true$/d' crates/*/Cargo.toml xtask/Cargo.toml"],
+    )?;
     let kept: Vec<&str> = KEPT.iter().flat_map(|name| ["--exclude", name]).collect();
     // What is in them was compiled before, from the same commit.
     let options = ["--workspace", "--locked", "--no-verify", "--dry-run", "--allow-dirty"];

@@ -101,9 +101,7 @@ pub(super) fn run(arguments: &Inspect, settings: &Settings<'_>) -> Result<()> {
             });
             settings.printer.result(&value, || dataset_text(&dataset, &summaries))
         }
-        Document::Model(model) => {
-            settings.printer.result(&described(&model), || model_text(&model))
-        }
+        Document::Model(model) => settings.printer.result(&described(&model), || model_text(&model)),
         Document::Log(log) => {
             let value = json!({
                 "kind": "events",

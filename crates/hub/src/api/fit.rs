@@ -62,9 +62,7 @@ pub(super) async fn fit(
 fn wants_words(query: &str) -> Result<bool, Problem> {
     let asked = form_urlencoded::parse(query.as_bytes()).filter(|(name, _)| name == "words").last();
     asked.map_or(Ok(false), |(_, value)| {
-        value
-            .parse()
-            .map_err(|_| Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "words is true or false"))
+        value.parse().map_err(|_| Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "words is true or false"))
     })
 }
 
