@@ -36,8 +36,8 @@ fn source_name() -> String {
 fn try_file(name: &str, file: &Path, options: &[&str]) -> Result<(), String> {
     let python = environment(name, &["--clear"])?;
     let compiled = target();
-    let compiled = compiled.to_string_lossy();
-    let install = [&["-m", "pip", "install", "--quiet"][..], options, &[&file.to_string_lossy()]].concat();
+    let (compiled, file) = (compiled.to_string_lossy(), file.to_string_lossy());
+    let install = [&["-m", "pip", "install", "--quiet"][..], options, &[&file]].concat();
     call(&python, &install, &[("CARGO_TARGET_DIR", &compiled)])?;
     let script = root().join("xtask/src/dist/try_package.py");
     call_in(&fresh(name)?, &python, &[&script.to_string_lossy()])
