@@ -43,7 +43,7 @@ pub(crate) fn package() -> Result<(), String> {
 
 /// The Python of an environment that has what tests of the binary and the building of wheels need,
 /// beside the packages of the system that tests use.
-pub(crate) fn tools() -> Result<String, String> {
+fn tools() -> Result<String, String> {
     provide(&OF_TESTS)?;
     let python = environment("venv", &[])?;
     let requirements = ["-m", "pip", "install", "--quiet", "--requirement", "tests/python/requirements.txt"];
@@ -64,6 +64,6 @@ pub(crate) fn environment(name: &str, options: &[&str]) -> Result<String, String
 }
 
 /// The command, as the tests have built it.
-pub(crate) fn binary() -> String {
+fn binary() -> String {
     target().join("ci/potluck").to_string_lossy().into_owned()
 }

@@ -4,12 +4,16 @@ use std::path::Path;
 
 use super::{folder, fresh, only, profile, version};
 use crate::programs::{call, call_in, root, target};
-use crate::python::{environment, tools};
+use crate::python::environment;
 
 const MANIFEST: &str = "crates/python/Cargo.toml";
 
+/// What builds wheels, as crates/python/pyproject.toml asks for it.
+const MATURIN: &str = "maturin>=1.9.4,<2";
+
 pub(super) fn build() -> Result<(), String> {
-    let python = tools()?;
+    let python = environment("venv-dist", &[])?;
+    call(&python, &["-m", "pip", "install", "--quiet", MATURIN], &[])?;
     let out = folder();
     let out = out.to_string_lossy();
     let wheel = ["build", "--profile", &profile(), "--locked", "--manifest-path", MANIFEST, "--out", &out];

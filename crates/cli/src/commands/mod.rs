@@ -40,7 +40,7 @@ impl<'a> Settings<'a> {
         Self {
             printer,
             existing: if common.force { Existing::Replace } else { Existing::Keep },
-            resources: Resources::new(common.threads, common.tmp_dir),
+            resources: Resources::new(common.threads, common.tmp_dir).with_memory(common.memory),
         }
     }
 
