@@ -29,7 +29,7 @@ impl Piece {
     fn size(&self) -> u64 {
         let column = |column: &ColumnValues| match column {
             ColumnValues::Numbers(numbers) => 8 * numbers.len(),
-            ColumnValues::Levels(codes) => 4 * codes.capacity(),
+            ColumnValues::Levels(codes) => 4 * codes.len(),
         };
         let columns: usize = self.rows.columns.iter().map(column).sum();
         let ids = match &self.ids {
@@ -44,8 +44,9 @@ impl Piece {
     /// Lets go of what its buffers are only a small part of, such as a whole message of a file.
     fn detach(&mut self) {
         for column in &mut self.rows.columns {
-            if let ColumnValues::Numbers(numbers) = column {
-                detach(numbers);
+            match column {
+                ColumnValues::Numbers(numbers) => detach(numbers),
+                ColumnValues::Levels(codes) => codes.shrink_to_fit(),
             }
         }
         match &mut self.ids {
