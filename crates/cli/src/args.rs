@@ -2,6 +2,7 @@
 
 pub(crate) mod hub;
 pub(crate) mod party;
+mod size;
 
 use std::num::NonZero;
 use std::path::PathBuf;
@@ -57,6 +58,10 @@ pub(crate) struct Common {
     /// Folder for temporary files, which hold private data while they last [default: the system's]
     #[arg(long, global = true, value_name = "DIR")]
     pub(crate) tmp_dir: Option<PathBuf>,
+    /// Memory that may hold decoded columns between the passes of a release, such as 4GB; 0 reads
+    /// the table in every pass [default: a quarter of what is available]
+    #[arg(long, global = true, value_name = "SIZE", value_parser = size::bytes)]
+    pub(crate) memory: Option<u64>,
 }
 
 #[derive(Subcommand)]
@@ -106,6 +111,13 @@ pub(crate) enum Command {
     Completions {
         /// The shell
         shell: clap_complete::Shell,
+    },
+    /// Write the manual pages into a folder
+    #[command(after_help = "Example:\n  potluck manual ~/.local/share/man/man1 && man potluck-fit")]
+    Manual {
+        /// The folder; made if it does not exist
+        #[arg(value_name = "DIR")]
+        folder: PathBuf,
     },
 }
 

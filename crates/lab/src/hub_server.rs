@@ -109,7 +109,7 @@ impl HubServer {
                 access: Access {
                     id_column: "id".to_owned(),
                     extra_columns: ExtraColumns::Refuse,
-                    resources: Resources { threads: NonZero::<usize>::MIN, tmp: folder.to_owned() },
+                    resources: Resources::new(Some(NonZero::<usize>::MIN), Some(folder.to_owned())),
                 },
             };
             release(&job, &mut ledger, &())?;

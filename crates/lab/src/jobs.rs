@@ -114,7 +114,7 @@ fn access(tmp: &Path, threads: NonZero<usize>) -> Access {
     Access {
         id_column: ID.to_owned(),
         extra_columns: ExtraColumns::Refuse,
-        resources: Resources { threads, tmp: tmp.to_owned() },
+        resources: Resources::new(Some(threads), Some(tmp.to_owned())),
     }
 }
 

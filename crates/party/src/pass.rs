@@ -1,5 +1,8 @@
 //! One pass over a table: validate every row and add up a stage's sums, on several threads.
 //!
+//! The first pass of a release keeps what it decoded for those after it, if that fits the memory
+//! that they may use.
+//!
 //! Each thread adds to sums of its own; integer sums do not depend on who added what, so the result
 //! is the same for any number of threads and any batch size. Sums too large for a copy a thread are
 //! shared behind a lock. If values are bad, the error is that of the first bad batch, however the
@@ -11,19 +14,21 @@ use std::hash::RandomState;
 use std::num::NonZero;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use arrow_array::RecordBatch;
 use potluck_core::encoding::EncodedRows;
 use potluck_core::mixing::SubjectDigest;
 use potluck_core::stage::{Stage, Statistic};
 use potluck_release::remedy::{Problem, Remedy};
-use potluck_release::study::{IdKind, Party, Study};
+use potluck_release::study::{Column, Domain, IdKind, Party, Study};
 
 use crate::duplicates::{Fingerprints, find_repeated};
+use crate::kept::{Keeper, Kept, Piece};
 use crate::reading::{Access, ExtraColumns, Reading};
+use crate::rows::Rows;
 use crate::sums::Sums;
-use crate::table::convert::Converter;
+use crate::table::convert::{Converter, Ids};
 use crate::table::{Stamp, Table, read_parts};
 use crate::{Error, Refusal, lock};
 
@@ -51,6 +56,10 @@ pub(crate) struct Input<'a> {
     stamp: Option<Stamp>,
     /// Whether it was searched for duplicate ids.
     searched: AtomicBool,
+    /// How many bytes may be kept for later passes.
+    memory: u64,
+    /// What the first pass kept: nothing if it did not fit.
+    kept: OnceLock<Option<Kept>>,
 }
 
 impl<'a> Input<'a> {
@@ -69,7 +78,15 @@ impl<'a> Input<'a> {
             tmp: &access.resources.tmp,
             stamp: table.stamp()?,
             searched: AtomicBool::new(false),
+            memory: 0,
+            kept: OnceLock::new(),
         })
+    }
+
+    /// The same for all passes of a release: the first one keeps what it decodes for the others, if
+    /// that fits.
+    pub(crate) fn for_passes(reading: &Reading<'a>) -> Result<Self, Error> {
+        Ok(Self { memory: reading.access.resources.memory, ..Self::new(reading)? })
     }
 
     fn converter(&self, text: bool) -> Converter<'_> {
@@ -84,12 +101,56 @@ impl<'a> Input<'a> {
     /// rows are done.
     ///
     /// The first pass looks for duplicate ids. Later ones refuse a table that was changed since,
-    /// and read ids only if the stage mixes by them.
+    /// take what the first one kept, and read ids only if the stage mixes by them.
     pub(crate) fn sums(&self, stage: &Stage, progress: &Progress<'_>) -> Result<Sums, Error> {
         let rows = self.study.definition().rows();
         let has_ids = self.study.definition().id_kind() != IdKind::Row;
         let search = has_ids && !self.searched.load(Ordering::Relaxed);
-        let mixes = matches!(stage.statistic, Statistic::Mixed { .. });
+        let adding = Adding::new(self, stage, progress);
+        let start = || Worker {
+            sums: (!adding.shares).then(|| Sums::zero(stage)),
+            fingerprints: search.then(|| Fingerprints::new(self.tmp, self.threads, rows)),
+            encoded: EncodedRows::default(),
+            subjects: Vec::new(),
+            pieces: Vec::new(),
+        };
+        let workers = match self.kept.get() {
+            Some(Some(kept)) => kept.each(self.threads, start, |worker, piece| {
+                adding.add(worker, piece.first, &piece.rows, piece.ids.as_ref())
+            })?,
+            _ => self.read(stage, search, &adding, start)?,
+        };
+        if adding.done.load(Ordering::Relaxed) != rows {
+            return Err(self.wrong_rows("fewer"));
+        }
+        let mut fingerprints = Vec::with_capacity(workers.len());
+        let mut total = adding.total.into_inner().unwrap_or_else(PoisonError::into_inner);
+        for worker in workers {
+            if let Some(own) = worker.sums {
+                total.merge(&own);
+            }
+            fingerprints.extend(worker.fingerprints);
+        }
+        if search {
+            for repeated in find_repeated(&fingerprints, self.threads)?.chunks(CHECKED_AT_A_TIME) {
+                self.check_repeated(repeated, &adding.hash)?;
+            }
+        }
+        self.check_unchanged()?;
+        self.searched.store(true, Ordering::Relaxed);
+        Ok(total)
+    }
+
+    /// Reads the table, adds up its rows, and keeps them for later passes if there are any that may.
+    fn read(
+        &self,
+        stage: &Stage,
+        search: bool,
+        adding: &Adding<'_>,
+        start: impl Fn() -> Worker + Sync,
+    ) -> Result<Vec<Worker>, Error> {
+        let rows = self.study.definition().rows();
+        let mixes = adding.mixes;
         let columns =
             if search || mixes { &self.columns[..] } else { &self.columns[..self.party.columns().len()] };
         let parts = self.table.parts(columns)?;
@@ -100,58 +161,42 @@ impl<'a> Input<'a> {
             Some(Equal) | None => {}
         }
         let converter = self.converter(parts.text);
-        let share = stage.coordinates().saturating_mul(self.threads.get()) > OWN_SUMS_LIMIT;
-        let total = Mutex::new(Sums::zero(stage));
-        let done = AtomicU64::new(0);
-        let hash = RandomState::new();
-
-        let start = || Worker {
-            sums: (!share).then(|| Sums::zero(stage)),
-            fingerprints: search.then(|| Fingerprints::new(self.tmp, self.threads, rows)),
-            encoded: EncodedRows::default(),
-            subjects: Vec::new(),
-        };
+        let keeper = self.keeper(stage, columns);
         let take = |worker: &mut Worker, first: u64, batch: RecordBatch| {
             if first.saturating_add(batch.num_rows() as u64) > rows {
                 return Err(self.wrong_rows("more"));
             }
             let values = converter.rows(first, &batch)?;
-            if search || mixes {
-                let ids = converter.ids(first, &batch)?;
-                if let Some(fingerprints) = &mut worker.fingerprints {
-                    fingerprints.add(&ids.fingerprints(&hash))?;
-                }
-                if mixes {
-                    converter.subjects(&ids, &mut worker.subjects);
-                }
+            let has_ids = columns.len() > self.party.columns().len();
+            let ids = if has_ids { Some(converter.ids(first, &batch)?) } else { None };
+            if let (Some(fingerprints), Some(ids)) = (&mut worker.fingerprints, &ids) {
+                fingerprints.add(&ids.fingerprints(&adding.hash))?;
             }
-            values.encode(stage, &mut worker.encoded);
-            match &mut worker.sums {
-                Some(own) => own.add(stage, &worker.subjects, first, &worker.encoded),
-                None => lock(&total).add(stage, &worker.subjects, first, &worker.encoded),
+            adding.add(worker, first, &values, ids.as_ref())?;
+            if let Some(keeper) = &keeper {
+                keeper.keep(&mut worker.pieces, Piece { first, rows: values, ids });
             }
-            progress(done.fetch_add(values.count as u64, Ordering::Relaxed) + values.count as u64)
+            Ok(())
         };
-        let workers = read_parts(&parts, self.threads, start, take)?;
-        if done.into_inner() != rows {
-            return Err(self.wrong_rows("fewer"));
+        let mut workers = read_parts(&parts, self.threads, start, take)?;
+        if let Some(keeper) = keeper {
+            let pieces = workers.iter_mut().flat_map(|worker| std::mem::take(&mut worker.pieces)).collect();
+            self.kept.get_or_init(|| keeper.finish(pieces));
         }
-        let mut fingerprints = Vec::with_capacity(workers.len());
-        let mut total = total.into_inner().unwrap_or_else(PoisonError::into_inner);
-        for worker in workers {
-            if let Some(own) = worker.sums {
-                total.merge(&own);
-            }
-            fingerprints.extend(worker.fingerprints);
+        Ok(workers)
+    }
+
+    /// What keeps the rows of a pass over these columns: nothing if no later pass could use them, or
+    /// if they will not fit.
+    fn keeper(&self, stage: &Stage, columns: &[String]) -> Option<Keeper> {
+        let last = matches!(stage.statistic, Statistic::Mixed { .. });
+        if last || self.kept.get().is_some() || columns.len() < self.columns.len() {
+            return None;
         }
-        if search {
-            for repeated in find_repeated(&fingerprints, self.threads)?.chunks(CHECKED_AT_A_TIME) {
-                self.check_repeated(repeated, &hash)?;
-            }
-        }
-        self.check_unchanged()?;
-        self.searched.store(true, Ordering::Relaxed);
-        Ok(total)
+        let least: u64 = self.party.columns().iter().map(least_bytes).sum();
+        let rows = self.study.definition().rows();
+        (least.saturating_mul(rows) <= self.memory)
+            .then(|| Keeper::new(self.memory, self.table.is_in_memory()))
     }
 
     /// What was checked in an earlier pass holds for this one only if the table is the same.
@@ -266,6 +311,60 @@ pub(crate) fn check_names(
     Ok(columns)
 }
 
+/// Bytes that a decoded value of a column takes.
+fn least_bytes(column: &Column) -> u64 {
+    match column.domain() {
+        Domain::Numeric(_) => 8,
+        Domain::Categorical { .. } => 4,
+    }
+}
+
+/// How the rows of a pass are added up, wherever they come from.
+struct Adding<'a> {
+    stage: &'a Stage,
+    mixes: bool,
+    /// Knows who subjects are.
+    converter: Converter<'a>,
+    /// Whether all threads share one set of sums.
+    shares: bool,
+    total: Mutex<Sums>,
+    done: AtomicU64,
+    hash: RandomState,
+    progress: &'a Progress<'a>,
+}
+
+impl<'a> Adding<'a> {
+    fn new(input: &'a Input<'_>, stage: &'a Stage, progress: &'a Progress<'a>) -> Self {
+        Self {
+            stage,
+            mixes: matches!(stage.statistic, Statistic::Mixed { .. }),
+            converter: input.converter(false),
+            shares: stage.coordinates().saturating_mul(input.threads.get()) > OWN_SUMS_LIMIT,
+            total: Mutex::new(Sums::zero(stage)),
+            done: AtomicU64::new(0),
+            hash: RandomState::new(),
+            progress,
+        }
+    }
+
+    /// Adds a batch: without ids, subjects are told apart by their position.
+    fn add(&self, worker: &mut Worker, first: u64, rows: &Rows, ids: Option<&Ids>) -> Result<(), Error> {
+        let count = rows.count as u64;
+        if self.mixes {
+            match ids {
+                Some(ids) => self.converter.subjects(ids, &mut worker.subjects),
+                None => self.converter.subjects(&Ids::positions(first, count), &mut worker.subjects),
+            }
+        }
+        rows.encode(self.stage, &mut worker.encoded);
+        match &mut worker.sums {
+            Some(own) => own.add(self.stage, &worker.subjects, first, &worker.encoded),
+            None => lock(&self.total).add(self.stage, &worker.subjects, first, &worker.encoded),
+        }
+        (self.progress)(self.done.fetch_add(count, Ordering::Relaxed) + count)
+    }
+}
+
 /// What a thread works with.
 struct Worker {
     /// Nothing if all threads share one set of sums.
@@ -275,4 +374,6 @@ struct Worker {
     /// The batch in hand, encoded, and who its subjects are.
     encoded: EncodedRows,
     subjects: Vec<SubjectDigest>,
+    /// What it keeps for later passes.
+    pieces: Vec<Piece>,
 }

@@ -8,6 +8,7 @@ use std::thread;
 use potluck_release::Study;
 use potluck_release::study::IdKind;
 
+use crate::memory::allowance;
 use crate::pass::{self, Input};
 use crate::release::progress;
 use crate::{Error, Observer, Table};
@@ -19,13 +20,27 @@ pub struct Resources {
     pub threads: NonZero<usize>,
     /// Where temporary files go. They hold private data while they last.
     pub tmp: PathBuf,
+    /// How many bytes of memory may hold decoded columns between the passes of a release.
+    pub memory: u64,
 }
 
 impl Resources {
-    /// What was asked for; by default a thread for each core, and the system's temporary folder.
+    /// What was asked for; by default a thread for each core, the system's temporary folder, and a
+    /// quarter of the memory that is available.
     pub fn new(threads: Option<NonZero<usize>>, tmp: Option<PathBuf>) -> Self {
         let cores = || thread::available_parallelism().unwrap_or(NonZero::<usize>::MIN);
-        Self { threads: threads.unwrap_or_else(cores), tmp: tmp.unwrap_or_else(env::temp_dir) }
+        Self {
+            threads: threads.unwrap_or_else(cores),
+            tmp: tmp.unwrap_or_else(env::temp_dir),
+            memory: allowance(),
+        }
+    }
+
+    /// The same with so many bytes for decoded columns, if that was asked for.
+    #[must_use]
+    pub fn with_memory(mut self, memory: Option<u64>) -> Self {
+        self.memory = memory.unwrap_or(self.memory);
+        self
     }
 }
 

@@ -356,7 +356,9 @@ fn read_table<'a, 'i>(
 ) -> Result<Read<'i>, Error> {
     let input = match known {
         Some(input) => input,
-        none => none.insert(Input::new(reading)?),
+        // Rows that are kept in the release pass through: memory must not grow with them.
+        none if keeps_rows(stage) => none.insert(Input::new(reading)?),
+        none => none.insert(Input::for_passes(reading)?),
     };
     let progress = progress(observer);
     // Rows that are kept are read again when their noise is drawn.

@@ -28,9 +28,11 @@ impl GivenAccess {
         spool: bool,
         threads: Option<NonZero<usize>>,
         tmp_dir: Option<PathBuf>,
+        memory: Option<u64>,
     ) -> Self {
         let extra_columns = ExtraColumns::ignored(ignore_extra);
-        let access = Access { id_column: id, extra_columns, resources: Resources::new(threads, tmp_dir) };
+        let resources = Resources::new(threads, tmp_dir).with_memory(memory);
+        let access = Access { id_column: id, extra_columns, resources };
         Self { access, spool }
     }
 
@@ -56,6 +58,7 @@ impl<'py> FromPyObject<'_, 'py> for GivenAccess {
             given.getattr("spool")?.extract()?,
             given.getattr("threads")?.extract()?,
             given.getattr("tmp_dir")?.extract()?,
+            given.getattr("memory")?.extract()?,
         ))
     }
 }

@@ -5,7 +5,8 @@
 //! its own: [`article()`] is the whole report without the document around it, [`outcome()`] the
 //! part that belongs to the fit, [`coefficient_plot`], [`parts_plot`] and [`noise_plot`] are SVG,
 //! [`limits()`] says what limits accuracy, on a terminal too, and [`privacy_statement`] says in
-//! words and numbers what the releases promise. [`study_card`], [`dataset_card`] and [`model_card`]
+//! words and numbers what the releases promise. [`described()`] is a model with all such words, for
+//! programs. [`study_card`], [`dataset_card`] and [`model_card`]
 //! are for notebooks. Fragments take their colours from [`STYLESHEET`]; charts also look right
 //! without it.
 //!
@@ -16,6 +17,7 @@ mod article;
 mod card;
 mod chart;
 pub mod drawing;
+mod described;
 mod limits;
 pub mod numbers;
 mod page;
@@ -31,6 +33,7 @@ pub use chart::coefficients::{coefficient_plot, coefficient_plot_in};
 pub use chart::noise::{noise_plot, noise_plot_in};
 pub use chart::noticed::{Noticed, noticed_plot_in};
 pub use chart::parts::{parts_plot, parts_plot_in};
+pub use described::described;
 pub use limits::{Point, limits};
 pub use page::{STYLESHEET, page};
 pub use preview::preview_page;

@@ -7,12 +7,11 @@ use std::path::Path;
 
 use anyhow::Result;
 use potluck_release::events::{Change, Event, EventLog};
-use potluck_release::findings::Said;
 use potluck_release::statement::{self, Guarantee};
 use potluck_release::study::{Column, Domain};
 use potluck_release::summary::{self, ColumnSummary, PartySummary};
 use potluck_release::{Error, Model, PublicDataset, Release, Study};
-use potluck_report::{Point, limits};
+use potluck_report::{described, limits};
 use serde_json::{Value, json};
 
 use super::Settings;
@@ -102,14 +101,7 @@ pub(super) fn run(arguments: &Inspect, settings: &Settings<'_>) -> Result<()> {
             });
             settings.printer.result(&value, || dataset_text(&dataset, &summaries))
         }
-        Document::Model(model) => {
-            let mut value = serde_json::to_value(&*model)?;
-            let point = |point: &Point| json!({ "title": point.title(), "text": point.to_string() });
-            value["limits"] = limits(&model, None).iter().map(point).collect();
-            let said = |said: &Said| json!({ "kind": said.kind, "text": said.sentence.to_string(), "coefficients": said.coefficients });
-            value["findings"] = model.findings().iter().map(said).collect();
-            settings.printer.result(&value, || model_text(&model))
-        }
+        Document::Model(model) => settings.printer.result(&described(&model), || model_text(&model)),
         Document::Log(log) => {
             let value = json!({
                 "kind": "events",

@@ -9,6 +9,7 @@ mod inspect;
 mod join;
 mod key;
 mod ledger;
+mod manual;
 mod party;
 mod plan;
 mod predict;
@@ -39,7 +40,7 @@ impl<'a> Settings<'a> {
         Self {
             printer,
             existing: if common.force { Existing::Replace } else { Existing::Keep },
-            resources: Resources::new(common.threads, common.tmp_dir),
+            resources: Resources::new(common.threads, common.tmp_dir).with_memory(common.memory),
         }
     }
 
@@ -73,5 +74,6 @@ pub(crate) fn run(arguments: Arguments, printer: &Printer) -> Result<()> {
         Command::Hub(command) => hub::run(command, &settings),
         Command::Party(command) => party::run(&command, &settings),
         Command::Completions { shell } => completions::run(shell, &settings),
+        Command::Manual { folder } => manual::run(&folder, &settings),
     }
 }

@@ -10,6 +10,7 @@ use axum::response::{IntoResponse, Response};
 use potluck_release::AnyStudy;
 use potluck_release::exchange::Problem as ProblemBody;
 use potluck_release::plan::Plan;
+use potluck_report::described;
 
 use super::Path;
 use super::problem::Problem;
@@ -19,7 +20,8 @@ use crate::fits::{FitForm, fitted};
 
 /// A regression on the public dataset of a study
 ///
-/// The model as `potluck fit --json` prints it. Features are repeated; without any, all other
+/// The model as `potluck fit --json` prints it, or with `words=true` as `potluck inspect --json` does,
+/// with every finding as a sentence. Features are repeated; without any, all other
 /// columns are features.
 ///
 /// A coefficient that published numbers speak against has `findings`, each with a `kind`
@@ -34,6 +36,7 @@ use crate::fits::{FitForm, fitted};
     ("feature" = Option<Vec<String>>, Query, description = "A column to explain it with; may be repeated"),
     ("learner" = Option<String>, Query, description = "posterior, debiased or ols"),
     ("level" = Option<f64>, Query, description = "Level of the intervals"),
+    ("words" = Option<bool>, Query, description = "With what can be said of the model, as `potluck inspect --json` prints it"),
 ), responses(
     (status = 200, description = "The model", body = serde_json::Value),
     (status = 404, description = "There is no such study, or no public dataset yet", body = ProblemBody, content_type = "application/problem+json"),
@@ -45,9 +48,22 @@ pub(super) async fn fit(
     RawQuery(query): RawQuery,
 ) -> Result<Response, Problem> {
     let record = find(&app, &study).await?;
-    let request = FitForm::read(query.as_deref().unwrap_or_default()).request()?;
+    let query = query.unwrap_or_default();
+    let request = FitForm::read(&query).request()?;
+    let words = wants_words(&query)?;
     let fitted = fitted(&app, &record, request).await?;
+    if words {
+        return Ok(Json(described(&fitted.model)).into_response());
+    }
     Ok(([(CONTENT_TYPE, "application/json")], fitted.model.to_json()).into_response())
+}
+
+/// Whether a program asks for the model with what can be said of it.
+fn wants_words(query: &str) -> Result<bool, Problem> {
+    let asked = form_urlencoded::parse(query.as_bytes()).filter(|(name, _)| name == "words").last();
+    asked.map_or(Ok(false), |(_, value)| {
+        value.parse().map_err(|_| Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "words is true or false"))
+    })
 }
 
 /// What a study would promise and cost

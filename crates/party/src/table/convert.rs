@@ -336,7 +336,7 @@ impl<'a> Converter<'a> {
     /// The ids of a batch whose last column holds them, checked; or positions, if there are none.
     pub(crate) fn ids(&self, first: u64, batch: &RecordBatch) -> Result<Ids, Error> {
         let Some((name, kind)) = self.id else {
-            return Ok(Ids::Unsigned((first..first + batch.num_rows() as u64).collect()));
+            return Ok(Ids::positions(first, batch.num_rows() as u64));
         };
         let place = Place { table: self.table, column: name, first, by: By::Study };
         let array = batch.columns().last().expect("the id column was asked for");
@@ -406,6 +406,11 @@ pub(crate) enum Ids {
 }
 
 impl Ids {
+    /// Subjects that are told apart by their position.
+    pub(crate) fn positions(first: u64, count: u64) -> Self {
+        Self::Unsigned((first..first + count).collect())
+    }
+
     /// Eight bytes for each id, the same for equal ids.
     pub(crate) fn fingerprints(&self, hash: &RandomState) -> Vec<u64> {
         match self {

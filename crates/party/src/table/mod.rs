@@ -229,6 +229,11 @@ impl Table {
         damaged(&self.name)
     }
 
+    /// Whether other software holds it in memory.
+    pub(crate) fn is_in_memory(&self) -> bool {
+        matches!(self.content, Content::Held(_))
+    }
+
     /// The names of its columns.
     pub fn column_names(&self) -> Result<Vec<String>, Error> {
         let names: Vec<String> = match &self.content {

@@ -40,3 +40,4 @@ class Access(NamedTuple):
     spool: bool
     threads: int | None
     tmp_dir: Path | None
+    memory: int | None = None

@@ -29,6 +29,7 @@ def release(
     spool: bool = False,
     threads: int | None = None,
     tmp_dir: Path | None = None,
+    memory: int | None = None,
     confirm: bool | Callable[[str], bool] = False,
     progress: Progress = None,
 ) -> Published:
@@ -69,6 +70,9 @@ def release(
         Number of threads; all cores by default.
     tmp_dir
         Folder for temporary files, which hold private data while they last.
+    memory
+        How many bytes of memory may hold decoded columns between the passes, in place of reading the table again; 0 for
+        none. A quarter of what is available by default.
     confirm
         True asks at the keyboard before anything is charged; a callable is given the question and returns whether to go
         on. Not asked where the release was charged before.
@@ -83,6 +87,6 @@ def release(
             party,
             data,
             Order(ledger, budget, out, signing_key, accept_low_accuracy, overwrite, confirm),
-            Access(id, ignore_extra, spool, threads, tmp_dir),
+            Access(id, ignore_extra, spool, threads, tmp_dir, memory),
             report,
         )
