@@ -139,7 +139,9 @@ print.potluck_study <- function(x, ...) {
     ifelse(is.na(column) | column == "NA", "", column)
   })
   print(shown, row.names = FALSE, right = FALSE)
-  cat("\n", guarantee("Each party's release", details$per_party), guarantee("All releases jointly", details$joint), sep = "")
+  cat("\n")
+  say(guarantee("Each party's release", details$per_party))
+  say(guarantee("All releases jointly", details$joint))
   cat("\n", if (isTRUE(details$dataset)) "There is a public dataset: potluck_fit(label ~ ., study)"
       else "There is no public dataset yet", "\n", sep = "")
   invisible(x)

@@ -54,7 +54,9 @@ print.potluck_plan <- function(x, ...) {
   if (!is.null(outlook$smallest_useful_rows)) {
     say(indent = 2, sprintf("useful from about %s subjects on", whole(outlook$smallest_useful_rows)))
   }
-  cat("\n", guarantee("Each party's release", x$per_party), guarantee("All releases jointly", x$joint), sep = "")
+  cat("\n")
+  say(guarantee("Each party's release", x$per_party))
+  say(guarantee("All releases jointly", x$joint))
   invisible(x)
 }
 
@@ -64,7 +66,7 @@ short <- function(value) formatC(value, digits = 4, format = "g")
 
 # In numbers that are rounded against us.
 guarantee <- function(of, numbers) {
-  sprintf("%s: epsilon = %s, delta = %s (%s-GDP); a test with 5%% false alarms notices a person's data in at most %s%%\n",
+  sprintf("%s: epsilon = %s, delta = %s (%s-GDP); a test with 5%% false alarms notices a person's data in at most %s%%",
           of, above(numbers$epsilon), above(numbers$delta), above(numbers$mu),
           format(ceiling(1e4 * numbers$detection_at_5_percent) / 100))
 }
