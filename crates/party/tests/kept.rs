@@ -27,7 +27,7 @@ fn study(id: &str) -> Study {
 }
 
 fn subjects() -> Vec<Subject> {
-    let level = |at: usize, of: &[&'static str]| (at % 11 != 0).then(|| of[at % of.len()]);
+    let level = |at: usize, of: &[&'static str]| (!at.is_multiple_of(11)).then(|| of[at % of.len()]);
     (0..ROWS)
         .map(|at| Subject {
             id: at as i64 * 7919,
