@@ -8,6 +8,7 @@ use std::num::NonZero;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
+use arrow_array::StringArray;
 use arrow_buffer::{ArrowNativeType, Buffer, ScalarBuffer};
 use zeroize::Zeroize;
 
@@ -36,7 +37,7 @@ impl Piece {
             None => 0,
             Some(Ids::Signed(ids)) => 8 * ids.len(),
             Some(Ids::Unsigned(ids)) => 8 * ids.len(),
-            Some(Ids::Texts(ids)) => 4 * (ids.offsets().len()) + ids.values().len(),
+            Some(Ids::Texts(ids)) => 4 * ids.offsets().len() + text_length(ids),
         };
         (columns + ids) as u64
     }
@@ -53,16 +54,19 @@ impl Piece {
             Some(Ids::Signed(ids)) => detach(ids),
             Some(Ids::Unsigned(ids)) => detach(ids),
             Some(Ids::Texts(ids)) => {
-                let (offsets, values) = (ids.offsets(), ids.values());
-                let start = offsets[0] as usize;
-                let length = *offsets.last().expect("there is one offset more than texts") as usize - start;
-                if values.capacity() > 2 * length + 4096 {
+                if ids.values().capacity() > 2 * text_length(ids) + 4096 {
                     *ids = ids.iter().collect();
                 }
             }
             None => {}
         }
     }
+}
+
+/// Bytes of all texts, which may be a part of a larger buffer.
+fn text_length(texts: &StringArray) -> usize {
+    let offsets = texts.offsets();
+    (offsets[offsets.len() - 1] - offsets[0]) as usize
 }
 
 /// Copies values out of a buffer of which they are a small part.
