@@ -178,7 +178,7 @@ mod tests {
     #[test]
     fn small_multiples_are_multiples_at_both_ends_of_every_bound() {
         let point = Generators::new(1).l[0];
-        for norm in [1, 2, 3, 4, 63, 64, 65, 2560, 46_080, 1 << 20] {
+        for norm in [1_u32, 2, 3, 4, 63, 64, 65, 2560, 46_080, 1 << 20] {
             let bound = i64::from(norm.isqrt());
             let base = SmallBase::new(&point, norm);
             for value in [-bound, 1 - bound, -1, 0, 1, bound - 1, bound] {

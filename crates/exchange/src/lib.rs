@@ -66,6 +66,8 @@ mod sensitivity;
 mod squares;
 mod sums;
 mod terms;
+#[cfg(test)]
+mod tests;
 mod transcript;
 mod witness;
 

@@ -105,7 +105,7 @@ mod tests {
     fn products_are_sums_of_multiples_at_both_ends_of_the_bound() {
         let g = Generators::new(2);
         let points = [[g.g, g.l[0]], [g.g2, g.l[1]], [g.b, g.f[0]]];
-        for norm in [2, 2560, 1 << 20] {
+        for norm in [2_u32, 2560, 1 << 20] {
             let bound = i64::from(norm.isqrt());
             let rows = [[bound, -bound, 0], [1 - bound, 0, bound], [-1, 1, bound / 2]];
             let mut products = Products::new(2, 3, norm);
