@@ -70,10 +70,9 @@ pub(crate) fn open<R: Read + Seek>(
 ) -> Result<Pinned<R>, Error> {
     let refused = refusing(terms.sender().index, Message::Offer);
     let expected = layout.length;
-    let mut message =
-        Pinned::open(offer, Reading::Message(Message::Offer), expected, |found| {
-            refused(Check::Length { expected, found })
-        })?;
+    let mut message = Pinned::open(offer, Reading::Message(Message::Offer), expected, |found| {
+        refused(Check::Length { expected, found })
+    })?;
     if *message.read(0, OFFER_HEADER)? != offer_header(terms) {
         return Err(refused(Check::Header));
     }

@@ -33,12 +33,7 @@ pub struct Awaiting {
 }
 
 impl Awaiting {
-    pub(crate) fn new(
-        terms: Arc<Terms>,
-        recipient: Recipient,
-        offer: [u8; 64],
-        keys: Arc<Keys>,
-    ) -> Self {
+    pub(crate) fn new(terms: Arc<Terms>, recipient: Recipient, offer: [u8; 64], keys: Arc<Keys>) -> Self {
         Self { terms, recipient, offer, keys }
     }
 
@@ -68,10 +63,9 @@ impl Awaiting {
             return Err(Error::OtherOffer { party: self.terms.sender().index });
         }
         let expected = layout.length;
-        let mut reply =
-            Pinned::open(reply, Reading::Message(Message::Reply), expected, |found| {
-                refused(Check::Length { expected, found })
-            })?;
+        let mut reply = Pinned::open(reply, Reading::Message(Message::Reply), expected, |found| {
+            refused(Check::Length { expected, found })
+        })?;
         if *reply.read(0, REPLY_HEADER)? != reply_header(&self.terms, &self.offer, party) {
             return Err(refused(Check::Header));
         }
@@ -148,8 +142,7 @@ impl Verifier {
         bind(&mut transcript, "outputs", layout.outputs, reply)?;
         bind(&mut transcript, "noise", layout.noise, reply)?;
         let mut rho = transcript.challenge("rho");
-        let gamma =
-            Gamma { each: points, scalars: transcript.challenge("gamma").scalars(columns * points) };
+        let gamma = Gamma { each: points, scalars: transcript.challenge("gamma").scalars(columns * points) };
         bind(&mut transcript, "norm", layout.norm, reply)?;
         bind(&mut transcript, "output mask", layout.output_mask, reply)?;
         let mut bits = transcript.challenge("bits");
@@ -184,8 +177,8 @@ impl Verifier {
                     let mut checked = verifier.checked();
                     let first = first + (index * BLOCK) as u64;
                     let each = rows.zip(responses).zip(ciphertexts).zip(rho.iter().zip(bits));
-                    for (row, (((points, responses), ciphertext), (rho, bits))) in (first..).zip(each) {
-                        let row = Row { row, points, responses, ciphertext, rho, bits: *bits };
+                    for (number, (((points, responses), ciphertext), (rho, bits))) in (first..).zip(each) {
+                        let row = Row { number, points, responses, ciphertext, rho, bits: *bits };
                         verifier.row(&row, &mut checked)?;
                     }
                     let Checked { openings, outputs, norm } = checked;
@@ -232,7 +225,7 @@ impl Verifier {
         let f_t = responses.scalar()?;
         checked.norm.add(row.rho, &f);
 
-        let weight = weight(&mut self.weights.stream(row.row));
+        let weight = weight(&mut self.weights.stream(row.number));
         let sums = self.sum_weights.row(row.bits) * self.sum_weights.columns[0];
         checked.openings.push(-(weight * self.e + sums), k);
         checked.openings.push(-weight, n);
@@ -321,7 +314,7 @@ impl Verifier {
 
 /// A row of a reply and of the offer, with the challenges that concern it.
 struct Row<'a> {
-    row: u64,
+    number: u64,
     points: &'a [u8],
     responses: &'a [u8],
     ciphertext: &'a [u8],

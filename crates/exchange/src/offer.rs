@@ -67,8 +67,7 @@ pub fn offer<R: Read + Seek, W: Write>(
     let bases = Bases::new(&generators, terms.sender().norm);
     let mut generator = randomness.purpose("keys").stream(0);
     let columns = usize::from(terms.sender().columns);
-    let keys =
-        Keys((0..columns).map(|_| (uniform(&mut generator), uniform(&mut generator))).collect());
+    let keys = Keys((0..columns).map(|_| (uniform(&mut generator), uniform(&mut generator))).collect());
     let key_bases: Vec<Base> = keys.points(&generators).iter().map(Base::new).collect();
     let maker = Maker {
         own,
@@ -78,12 +77,7 @@ pub fn offer<R: Read + Seek, W: Write>(
         people: terms.people(),
     };
     let transcript = Transcript::new("offer", terms, &generators);
-    let masks = Sums::masks(
-        terms.repetitions(),
-        2,
-        columns + 4,
-        &mut randomness.purpose("sums").stream(0),
-    );
+    let masks = Sums::masks(terms.repetitions(), 2, columns + 4, &mut randomness.purpose("sums").stream(0));
     let mut message = MessageWriter::new(out, transcript);
     message.write(&offer_header(terms))?;
     let hash = maker.write(&OfferLayout::new(terms), masks, message)?;
@@ -189,7 +183,9 @@ impl<R: Read + Seek> Maker<'_, R> {
                     sums
                 })
                 .collect();
-            partial.iter().for_each(|partial| sums.merge(partial));
+            for partial in &partial {
+                sums.merge(partial);
+            }
         }
         Ok(sums)
     }

@@ -85,9 +85,8 @@ mod tests {
     #[test]
     fn what_is_read_again_is_what_was_read_or_an_error() {
         let bytes: Vec<u8> = (0..200_000_u32).map(|i| (i * 7 / 5) as u8).collect();
-        let open = |length| {
-            Pinned::open(Cursor::new(bytes.clone()), OFFER, length, |_| Error::Kept).map_err(|_| ())
-        };
+        let open =
+            |length| Pinned::open(Cursor::new(bytes.clone()), OFFER, length, |_| Error::Kept).map_err(|_| ());
         assert!(open(199_999).is_err() && open(200_001).is_err());
         let mut pinned = open(200_000).expect("as long as said");
         for (first, count) in [(0, 1), (65_535, 2), (65_536, 65_536), (100, 199_900), (199_999, 1), (7, 0)] {

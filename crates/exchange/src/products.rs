@@ -3,6 +3,7 @@
 use curve25519_dalek::ristretto::RistrettoPoint;
 use curve25519_dalek::scalar::Scalar;
 use curve25519_dalek::traits::{Identity, MultiscalarMul};
+use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
 use crate::bases::{Multiples, Windows};
 
@@ -10,8 +11,11 @@ use crate::bases::{Multiples, Windows};
 ///
 /// Own entries are shifted to be non-negative and cut into windows of four bits, as many as the
 /// public bound needs; each window of each entry costs one addition whatever its value.
+#[derive(Zeroize, ZeroizeOnDrop)]
 pub(crate) struct Products {
+    #[zeroize(skip)]
     windows: Windows,
+    #[zeroize(skip)]
     columns: usize,
     /// For every point, own column and window.
     sums: Vec<RistrettoPoint>,
@@ -60,16 +64,16 @@ impl Products {
     }
 
     /// For every own column, the sum of every point: at `l·points + p`.
-    pub(crate) fn finish(&self) -> Vec<RistrettoPoint> {
+    pub(crate) fn finish(&self) -> Zeroizing<Vec<RistrettoPoint>> {
         let sixteen = Scalar::from(16_u8);
         let sum = |l: usize, p: usize| {
             let windows = &self.sums[(p * self.columns + l) * self.windows.count..][..self.windows.count];
-            let shifted = windows.iter().rev().fold(RistrettoPoint::identity(), |sum, window| {
-                sum * sixteen + window
-            });
+            let shifted =
+                windows.iter().rev().fold(RistrettoPoint::identity(), |sum, window| sum * sixteen + window);
             shifted - self.totals[p] * self.windows.shift()
         };
-        (0..self.columns).flat_map(|l| (0..self.totals.len()).map(move |p| sum(l, p))).collect()
+        let each = (0..self.columns).flat_map(|l| (0..self.totals.len()).map(move |p| (l, p)));
+        Zeroizing::new(each.map(|(l, p)| sum(l, p)).collect())
     }
 }
 
@@ -121,7 +125,7 @@ mod tests {
                     })
                 })
                 .collect();
-            assert_eq!(products.finish(), expected);
+            assert_eq!(*products.finish(), expected);
         }
     }
 }

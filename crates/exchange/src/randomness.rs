@@ -41,9 +41,10 @@ impl Randomness {
     /// The same entropy never meets other rows, terms or another message of the partner under the
     /// same masks or noise: all of them are absorbed.
     pub(crate) fn new(entropy: Entropy, context: &Context<'_>) -> Self {
+        let Entropy(bytes) = entropy;
         let mut state = Transcript::empty();
         state.item("potluck exchange randomness 1", context.role.as_bytes());
-        state.item("entropy", entropy.0.as_slice());
+        state.item("entropy", bytes.as_slice());
         state.item("terms", context.terms.bytes());
         state.item("pair", &pair(context.terms, context.recipient));
         state.item("rows", context.rows);
@@ -88,7 +89,9 @@ pub(crate) fn uniform(generator: &mut ChaCha20Rng) -> Scalar {
 pub(crate) fn integer_mask(generator: &mut ChaCha20Rng) -> i128 {
     let mut bytes = [0; 16];
     generator.fill_bytes(&mut bytes[..usize::from(MASK_BITS / 8)]);
-    i128::from_le_bytes(bytes)
+    let mask = i128::from_le_bytes(bytes);
+    bytes.zeroize();
+    mask
 }
 
 /// A uniform integer in [0, 2¹²⁸), as a weight.

@@ -182,6 +182,9 @@ impl Noise {
     }
 }
 
+/// Own entries of a block of rows, their ciphertexts and weights ρ.
+type Part<'a> = (&'a [i64], (&'a [u8], &'a [Scalar]));
+
 struct Maker<R, T> {
     own: OwnRows<T>,
     secrets: Secrets,
@@ -220,10 +223,7 @@ impl<R: Read + Seek, T: Read + Seek> Maker<R, T> {
 
         let gamma = Gamma {
             each: self.ciphertexts.width(),
-            scalars: message
-                .transcript
-                .challenge("gamma")
-                .scalars(self.columns * self.ciphertexts.width()),
+            scalars: message.transcript.challenge("gamma").scalars(self.columns * self.ciphertexts.width()),
         };
         let (norm, output_mask) = self.masks(message.transcript.challenge("rho"), &gamma)?;
         message.section("norm", layout.norm, &self.secrets.norm(&norm, &self.bases))?;
@@ -256,9 +256,8 @@ impl<R: Read + Seek, T: Read + Seek> Maker<R, T> {
 
     /// The section *masks*: K̂.
     fn sum_masks(&self, sums: &Sums) -> Vec<u8> {
-        let commit = |(blinds, entries): (&[Scalar], &[i128])| {
-            self.bases.commit(&Sums::scalars(entries), &blinds[0])
-        };
+        let commit =
+            |(blinds, entries): (&[Scalar], &[i128])| self.bases.commit(&Sums::scalars(entries), &blinds[0]);
         encode(&sums.each().map(commit).collect::<Vec<_>>())
     }
 
@@ -304,8 +303,8 @@ impl<R: Read + Seek, T: Read + Seek> Maker<R, T> {
             .values
             .chunks(self.noise.each)
             .flat_map(|values| Noise::hidden(values, keys, &self.generators));
-        let outputs: Vec<_> =
-            products.finish().into_iter().zip(hidden).map(|(product, hidden)| product + hidden).collect();
+        let products = products.finish();
+        let outputs: Vec<_> = products.iter().zip(hidden).map(|(product, hidden)| product + hidden).collect();
         encode_whole(&outputs)
     }
 
@@ -321,7 +320,7 @@ impl<R: Read + Seek, T: Read + Seek> Maker<R, T> {
             let ciphertexts = self.ciphertexts.read(first, count)?;
             let rho = rho.scalars(count);
             let Self { secrets, columns, .. } = &*self;
-            let block = |(index, (entries, (ciphertexts, rho))): (usize, (&[i64], (&[u8], &[Scalar])))| {
+            let block = |(index, (entries, (ciphertexts, rho))): (usize, Part<'_>)| {
                 let mut norm = NormSums::new();
                 let mut scalars = Zeroizing::new(Vec::with_capacity(BLOCK * gamma.each));
                 let mut points = Vec::with_capacity(BLOCK * gamma.each);

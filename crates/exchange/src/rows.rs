@@ -14,9 +14,7 @@ pub(crate) const CHUNK: u64 = 2048;
 
 /// (first row, number of rows) of every chunk.
 pub(crate) fn chunks(people: u64) -> impl Iterator<Item = (u64, usize)> {
-    (0..people)
-        .step_by(CHUNK as usize)
-        .map(move |first| (first, CHUNK.min(people - first) as usize))
+    (0..people).step_by(CHUNK as usize).map(move |first| (first, CHUNK.min(people - first) as usize))
 }
 
 /// Own rows that keep to the terms, and stay the same however often they are read.

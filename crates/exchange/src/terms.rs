@@ -129,8 +129,8 @@ impl Terms {
         let recipients: Vec<Recipient> = recipients
             .into_iter()
             .map(|(party, sigma)| {
-                let range = range(people, sender.norm, party.norm, sigma)
-                    .ok_or(TermsError::Range(party.index))?;
+                let range =
+                    range(people, sender.norm, party.norm, sigma).ok_or(TermsError::Range(party.index))?;
                 Ok(Recipient { party, sigma, range })
             })
             .collect::<Result<_, TermsError>>()?;

@@ -70,10 +70,7 @@ impl Secrets {
     /// The section *norm*: E₁ and E₀.
     pub(crate) fn norm(&self, sums: &NormSums, bases: &Bases) -> Vec<u8> {
         let commit = |value: &Scalar, blind: &Scalar| bases.g.times(value) + bases.b.times(blind);
-        encode(&[
-            commit(&(sums.cross + sums.cross), &self.norm.beta),
-            commit(&sums.square, &self.norm.gamma),
-        ])
+        encode(&[commit(&(sums.cross + sums.cross), &self.norm.beta), commit(&sums.square, &self.norm.gamma)])
     }
 }
 

@@ -53,10 +53,11 @@ pub(crate) fn root_of_minus_one() -> Scalar {
         bytes
     };
     let two = Scalar::from(2_u8);
-    let root = exponent.iter().rev().flat_map(|byte| (0..8).rev().map(move |bit| byte >> bit & 1)).fold(
-        Scalar::ONE,
-        |power, bit| if bit == 1 { power * power * two } else { power * power },
-    );
+    let root = exponent
+        .iter()
+        .rev()
+        .flat_map(|byte| (0..8).rev().map(move |bit| byte >> bit & 1))
+        .fold(Scalar::ONE, |power, bit| if bit == 1 { power * power * two } else { power * power });
     assert_eq!(root * root, -Scalar::ONE);
     root
 }
@@ -85,9 +86,8 @@ pub(crate) fn forge_offer(
     let g = Generators::new(0);
     let d = usize::from(terms.sender().columns);
     let secret: Vec<(Scalar, Scalar)> = (0..d).map(|_| (uniform(rng), uniform(rng))).collect();
-    let keys = cheats.keys.clone().unwrap_or_else(|| {
-        secret.iter().map(|(a, b)| g.g * a + g.g2 * b).collect()
-    });
+    let keys =
+        cheats.keys.clone().unwrap_or_else(|| secret.iter().map(|(a, b)| g.g * a + g.g2 * b).collect());
     let encrypt = |x: &[Scalar], r: &Scalar| -> Vec<Point> {
         x.iter().zip(&keys).map(|(x, key)| g.g * x + key * r).collect()
     };
@@ -159,28 +159,31 @@ pub(crate) fn forge_offer(
 }
 
 /// What a forged reply does wrongly.
-#[derive(Clone, Default)]
-pub(crate) struct ReplyCheats {
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) enum ReplyCheat {
+    Nothing,
     /// Adds so many times the first encrypted row to the outputs of column 0.
-    pub(crate) magnify: i64,
+    Magnify(i64),
     /// Products are made with the entries of these columns instead.
-    pub(crate) columns: Option<Vec<usize>>,
+    Columns(Vec<usize>),
     /// Shifts the outputs so that they cancel under the γ of the outputs before the shift.
-    pub(crate) after_gamma: bool,
-    /// η, or q, of the first column differs from what was committed before γ.
-    pub(crate) late_noise: bool,
-    pub(crate) late_q: bool,
+    AfterGamma,
+    /// η of the first column differs from what was committed before γ.
+    LateNoise,
+    /// q of the first column differs from what was committed before γ.
+    LateQ,
     /// Guesses the bits of the first row.
-    pub(crate) guess: bool,
+    Guess,
 }
 
 /// A reply of `rows` with noise `eta` (for each own column, each offered one).
+#[expect(clippy::too_many_lines, reason = "the order of a reply, in one place")]
 pub(crate) fn forge_reply(
     terms: &Terms,
     offer: &[u8],
     rows: &[Row],
     eta: &[Vec<i64>],
-    cheats: &ReplyCheats,
+    cheat: &ReplyCheat,
     seed: u64,
 ) -> Vec<u8> {
     let rng = &mut ChaCha20Rng::seed_from_u64(seed);
@@ -198,8 +201,7 @@ pub(crate) fn forge_reply(
     };
     let entries: Vec<Vec<Scalar>> = rows.iter().map(|row| [&row.x[..], &row.u[..]].concat()).collect();
     let blinds: Vec<Scalar> = many(rows.len(), rng);
-    let masks: Vec<(Vec<Scalar>, Scalar)> =
-        rows.iter().map(|_| (many(d + 4, rng), uniform(rng))).collect();
+    let masks: Vec<(Vec<Scalar>, Scalar)> = rows.iter().map(|_| (many(d + 4, rng), uniform(rng))).collect();
     let mut points = Vec::new();
     for ((entries, t), (w, q)) in entries.iter().zip(&blinds).zip(&masks) {
         points.extend([commit(entries, t), commit(w, q)]);
@@ -207,7 +209,7 @@ pub(crate) fn forge_reply(
     let hats: Vec<(Vec<Scalar>, Scalar)> = (0..terms.repetitions())
         .map(|_| {
             let mut z: Vec<Scalar> = (0..d + 4).map(|_| wide_integer(integer_mask(rng))).collect();
-            if cheats.guess && uniform(rng).as_bytes()[0] & 1 == 1 {
+            if *cheat == ReplyCheat::Guess && uniform(rng).as_bytes()[0] & 1 == 1 {
                 z.iter_mut().zip(&entries[0]).for_each(|(z, entry)| *z -= entry);
             }
             (z, uniform(rng))
@@ -220,24 +222,30 @@ pub(crate) fn forge_reply(
         .map(|eta| [vec![uniform(rng)], eta.iter().map(|&eta| integer(eta)).collect()].concat())
         .collect();
     let mut used = committed.clone();
-    if cheats.late_noise {
+    if *cheat == ReplyCheat::LateNoise {
         used[0][1] += integer(1000);
     }
-    if cheats.late_q {
+    if *cheat == ReplyCheat::LateQ {
         used[0][0] += Scalar::ONE;
     }
     let hide = |v: &[Scalar]| -> Vec<Point> {
         let rest = keys.iter().zip(&v[1..]).map(|(key, noise)| key * v[0] + g.g * noise);
         [g.g * v[0], g.g2 * v[0]].into_iter().chain(rest).collect()
     };
-    let taken = cheats.columns.clone().unwrap_or_else(|| (0..d).collect());
+    let taken = match cheat {
+        ReplyCheat::Columns(taken) => taken.clone(),
+        _ => (0..d).collect(),
+    };
+    let magnify = match cheat {
+        ReplyCheat::Magnify(times) => integer(*times),
+        _ => Scalar::ZERO,
+    };
     let mut outputs = Vec::new();
     for l in 0..d {
         let hidden = hide(&used[l]);
         for (p, hidden) in hidden.iter().enumerate() {
-            let product: Point =
-                ciphertexts.iter().zip(rows).map(|(c, row)| c[p] * row.x[taken[l]]).sum();
-            let more = if l == 0 { ciphertexts[0][p] * integer(cheats.magnify) } else { Point::identity() };
+            let product: Point = ciphertexts.iter().zip(rows).map(|(c, row)| c[p] * row.x[taken[l]]).sum();
+            let more = if l == 0 { ciphertexts[0][p] * magnify } else { Point::identity() };
             outputs.push(product + hidden + more);
         }
     }
@@ -262,7 +270,7 @@ pub(crate) fn forge_reply(
         transcript.item("noise", &encoded(&noise));
         transcript
     };
-    if cheats.after_gamma {
+    if *cheat == ReplyCheat::AfterGamma {
         let gamma = begun(&outputs).challenge("gamma").scalars(d * (o + 2));
         outputs[0] += g.g * gamma[0].invert();
         outputs[2] -= g.g * gamma[2].invert();

@@ -42,7 +42,8 @@ fn terms_of(case: &Value) -> Terms {
 }
 
 fn rows_of(rows: &Value) -> Vec<Vec<i64>> {
-    let row = |row: &Value| row.as_array().expect("a row").iter().map(|v| v.as_i64().expect("a number")).collect();
+    let row =
+        |row: &Value| row.as_array().expect("a row").iter().map(|v| v.as_i64().expect("a number")).collect();
     rows.as_array().expect("rows").iter().map(row).collect()
 }
 

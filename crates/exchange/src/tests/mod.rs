@@ -6,6 +6,7 @@ mod known_answers;
 mod offers;
 mod replies;
 mod sessions;
+mod sources;
 
 use std::io::Cursor;
 

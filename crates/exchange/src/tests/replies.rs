@@ -5,7 +5,7 @@ use std::io::Cursor;
 use curve25519_dalek::scalar::Scalar;
 
 use super::forger::{
-    OfferCheats, ReplyCheats, Row, encoded, fair_rows, forge_offer, forge_reply, points_of, root_of_minus_one,
+    OfferCheats, ReplyCheat, Row, encoded, fair_rows, forge_offer, forge_reply, points_of, root_of_minus_one,
     row,
 };
 use super::{RECIPIENT, SENDER, entropy, terms, weak_terms};
@@ -31,7 +31,9 @@ fn offered(terms: Terms, x: &[Vec<i64>]) -> Offered {
     let mut kept = b"potluck exchange sent offer 1".to_vec();
     kept.extend(terms.hash());
     kept.extend(<sha2::Sha512 as sha2::Digest>::digest(&message));
-    keys.iter().for_each(|(a, b)| kept.extend([a.to_bytes(), b.to_bytes()].as_flattened()));
+    for (a, b) in &keys {
+        kept.extend([a.to_bytes(), b.to_bytes()].as_flattened());
+    }
     Offered { terms, message, kept }
 }
 
@@ -46,10 +48,10 @@ impl Offered {
         }
     }
 
-    fn verdict(&self, rows: &[Row], cheats: &ReplyCheats) -> Result<(), Check> {
+    fn verdict(&self, rows: &[Row], cheat: &ReplyCheat) -> Result<(), Check> {
         let columns = usize::from(self.terms.recipients()[0].party.columns);
         let eta = vec![vec![3; usize::from(self.terms.sender().columns)]; columns];
-        let reply = forge_reply(&self.terms, &self.message, rows, &eta, cheats, 6);
+        let reply = forge_reply(&self.terms, &self.message, rows, &eta, cheat, 6);
         self.accept(&reply).map(|_| ())
     }
 }
@@ -66,8 +68,7 @@ fn small_rows() -> Vec<Row> {
 fn a_forger_without_cheats_is_accepted_and_opened() {
     let offered = offered(terms(2, (2, 61), (1, NORM), 9), &[vec![5, -6], vec![0, 3]]);
     let rows = fair_rows(&[vec![10], vec![-4]], NORM);
-    let reply =
-        forge_reply(&offered.terms, &offered.message, &rows, &[vec![7, -8]], &ReplyCheats::default(), 6);
+    let reply = forge_reply(&offered.terms, &offered.message, &rows, &[vec![7, -8]], &ReplyCheat::Nothing, 6);
     let outcome = offered.accept(&reply).unwrap_or_else(|check| panic!("{check}")).outcome(entropy(1));
     for (value, expected) in outcome.values.iter().zip([50 + 7, -60 - 12 - 8]) {
         assert!((value.expect("in range") - expected).abs() <= 70, "the sender's noise alone");
@@ -80,7 +81,7 @@ fn rows_that_are_no_short_integers_are_refused() {
     let with = |bad: Row| {
         let mut rows = small_rows();
         rows[1] = bad;
-        offered.verdict(&rows, &ReplyCheats::default())
+        offered.verdict(&rows, &ReplyCheat::Nothing)
     };
     let (zero, huge, i) = (Scalar::ZERO, Scalar::from(3_u8).invert(), root_of_minus_one());
     assert_eq!(with(row(&[10, -1], NORM)), Ok(()));
@@ -101,17 +102,19 @@ fn rows_that_are_no_short_integers_are_refused() {
 fn guessing_the_bits_of_eight_repetitions_works_once_in_256() {
     let offered = offered(weak_terms(1, (1, 61), (2, NORM), 9, 8), &[vec![5]]);
     let huge = Scalar::from(3_u8).invert();
-    let bad = Row {
-        x: vec![huge, huge * root_of_minus_one()],
-        u: Squares::new(NORM).of(NORM).map(integer),
-    };
-    let cheats = ReplyCheats { guess: true, ..ReplyCheats::default() };
+    let bad = Row { x: vec![huge, huge * root_of_minus_one()], u: Squares::new(NORM).of(NORM).map(integer) };
     let eta = [vec![0], vec![0]];
     let trials = 2048;
     let passed = (0..trials)
         .filter(|&seed| {
-            let reply =
-                forge_reply(&offered.terms, &offered.message, std::slice::from_ref(&bad), &eta, &cheats, seed);
+            let reply = forge_reply(
+                &offered.terms,
+                &offered.message,
+                std::slice::from_ref(&bad),
+                &eta,
+                &ReplyCheat::Guess,
+                seed,
+            );
             offered.accept(&reply).is_ok()
         })
         .count();
@@ -122,26 +125,22 @@ fn guessing_the_bits_of_eight_repetitions_works_once_in_256() {
 #[test]
 fn products_with_anything_but_the_committed_rows_are_refused() {
     let offered = small();
-    let cheated = |cheats| offered.verdict(&small_rows(), &cheats);
-    let cheats = ReplyCheats::default;
-    assert_eq!(cheated(cheats()), Ok(()));
-    for magnify in [1, -1, 1_000_000] {
-        assert_eq!(cheated(ReplyCheats { magnify, ..cheats() }), Err(Check::Outputs));
+    let cheated = |cheat| offered.verdict(&small_rows(), &cheat);
+    assert_eq!(cheated(ReplyCheat::Nothing), Ok(()));
+    for times in [1, -1, 1_000_000] {
+        assert_eq!(cheated(ReplyCheat::Magnify(times)), Err(Check::Outputs));
     }
     for columns in [vec![1, 0], vec![0, 0]] {
-        assert_eq!(cheated(ReplyCheats { columns: Some(columns), ..cheats() }), Err(Check::Outputs));
+        assert_eq!(cheated(ReplyCheat::Columns(columns)), Err(Check::Outputs));
     }
-    assert_eq!(cheated(ReplyCheats { after_gamma: true, ..cheats() }), Err(Check::Outputs));
+    assert_eq!(cheated(ReplyCheat::AfterGamma), Err(Check::Outputs));
 }
 
 #[test]
 fn noise_chosen_after_gamma_is_refused() {
     let offered = small();
-    for cheats in [
-        ReplyCheats { late_noise: true, ..ReplyCheats::default() },
-        ReplyCheats { late_q: true, ..ReplyCheats::default() },
-    ] {
-        assert_eq!(offered.verdict(&small_rows(), &cheats), Err(Check::Openings));
+    for cheat in [ReplyCheat::LateNoise, ReplyCheat::LateQ] {
+        assert_eq!(offered.verdict(&small_rows(), &cheat), Err(Check::Openings));
     }
 }
 
@@ -149,15 +148,14 @@ fn noise_chosen_after_gamma_is_refused() {
 fn permuted_rows_are_accepted() {
     let mut rows = small_rows();
     rows.rotate_left(1);
-    assert_eq!(small().verdict(&rows, &ReplyCheats::default()), Ok(()));
+    assert_eq!(small().verdict(&rows, &ReplyCheat::Nothing), Ok(()));
 }
 
 #[test]
 fn every_length_but_the_right_one_is_refused() {
     let offered = small();
     let eta = [vec![1, 2], vec![3, 4]];
-    let reply =
-        forge_reply(&offered.terms, &offered.message, &small_rows(), &eta, &ReplyCheats::default(), 6);
+    let reply = forge_reply(&offered.terms, &offered.message, &small_rows(), &eta, &ReplyCheat::Nothing, 6);
     let layout = ReplyLayout::new(&offered.terms, 2);
     let expected = layout.length;
     assert_eq!(expected, reply.len() as u64);
@@ -175,12 +173,10 @@ fn every_length_but_the_right_one_is_refused() {
 fn every_other_point_and_every_flipped_bit_is_refused() {
     let offered = offered(weak_terms(2, (1, 61), (1, NORM), 9, 8), &[vec![5], vec![-6]]);
     let rows = fair_rows(&[vec![10], vec![-3]], NORM);
-    let reply =
-        forge_reply(&offered.terms, &offered.message, &rows, &[vec![4]], &ReplyCheats::default(), 6);
+    let reply = forge_reply(&offered.terms, &offered.message, &rows, &[vec![4]], &ReplyCheat::Nothing, 6);
     assert!(offered.accept(&reply).is_ok());
     let layout = ReplyLayout::new(&offered.terms, 1);
-    let points =
-        [layout.masks, layout.rows, layout.outputs, layout.noise, layout.norm, layout.output_mask];
+    let points = [layout.masks, layout.rows, layout.outputs, layout.noise, layout.norm, layout.output_mask];
     let scalars = [layout.responses, layout.closing, layout.openings, layout.sums];
     let g = Generators::new(0);
     for section in points {
@@ -226,7 +222,7 @@ fn numbers_out_of_range_are_published_as_such_with_the_noise_in_them() {
         &offered.message,
         &[row(&[0], 5)],
         &[vec![range]],
-        &ReplyCheats::default(),
+        &ReplyCheat::Nothing,
         6,
     );
     let outcomes: Vec<Option<i64>> = (0..64)
@@ -243,7 +239,7 @@ fn numbers_out_of_range_are_published_as_such_with_the_noise_in_them() {
         &offered.message,
         &[row(&[0], 5)],
         &[vec![i64::MAX]],
-        &ReplyCheats::default(),
+        &ReplyCheat::Nothing,
         6,
     );
     let accepted = offered.accept(&far).unwrap_or_else(|check| panic!("{check}"));

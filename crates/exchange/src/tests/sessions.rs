@@ -64,7 +64,9 @@ fn every_field_of_the_terms_moves_the_challenge() {
 fn labels_lengths_and_names_of_challenges_keep_items_apart() {
     let squeeze = |items: &[(&str, &[u8])], name: &str| {
         let mut transcript = Transcript::empty();
-        items.iter().for_each(|(label, data)| transcript.item(label, data));
+        for (label, data) in items {
+            transcript.item(label, data);
+        }
         transcript.challenge(name).scalar().to_bytes()
     };
     let all = [
@@ -107,7 +109,8 @@ fn an_offer_of_another_session_is_refused() {
 #[test]
 fn replies_of_another_pair_session_or_role_are_refused() {
     let to = || vec![(party(4, 2, 40), sigma(6)), (party(5, 2, 40), sigma(6))];
-    let make = |attempt, sender, to| Terms::new([1; 32], attempt, 3, party(sender, 2, 40), to).expect("valid");
+    let make =
+        |attempt, sender, to| Terms::new([1; 32], attempt, 3, party(sender, 2, 40), to).expect("valid");
     let (first, second) = (make(0, 1, to()), make(1, 1, to()));
     let (x, y) = (rows(3, 2, 40, 0), rows(3, 2, 40, 1));
     let mut asked = Vec::new();
