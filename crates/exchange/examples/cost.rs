@@ -71,9 +71,9 @@ fn exchange(people: usize, columns: usize) {
     let opened = spent() * people as f64 / 1e6;
     let bytes = |file: &mut fs::File| file.seek(SeekFrom::End(0)).unwrap() / people as u64;
     println!(
-        "{people} people, {columns} columns each, in µs a person: offer {offered:.0}, its check {checked:.0}, \
-         reply {replied:.0}, its check {accepted:.0}; sender {:.0}, recipient {:.0}; outcome {opened:.2} s; \
-         {} and {} bytes a person; peak {}",
+        "{people} people, {columns} columns each, in µs a person: offer {offered:.0}, its check \
+         {checked:.0}, reply {replied:.0}, its check {accepted:.0}; sender {:.0}, recipient {:.0}; \
+         outcome {opened:.2} s; {} and {} bytes a person; peak {}",
         offered + accepted,
         checked + replied,
         bytes(&mut asked),

@@ -266,7 +266,8 @@ impl Verifier {
         Ok(responses)
     }
 
-    /// *outputs*, rows aside: eΣγO + M = … + Σ(γ_{l,0}zG + γ′_{l,0}zG′ + Σγ_{l,j}(zH_j + z_{l,j}G)).
+    /// *outputs*, rows aside: eΣγO + M, less
+    /// Σ(γ_{l,0}z_{l,0}G + γ′_{l,0}z_{l,0}G′ + Σγ_{l,j}(z_{l,0}H_j + z_{l,j}G)).
     fn outputs(
         &self,
         outputs: &[RistrettoPoint],

@@ -1,5 +1,5 @@
-//! What can go wrong: whose message, and which check of docs/EXCHANGE.md it failed. No error holds a
-//! value of a row, a key or noise.
+//! What can go wrong: whose message, and which check of docs/EXCHANGE.md it failed. No error holds
+//! a value of a row, a key or noise.
 
 use std::fmt;
 use std::io;

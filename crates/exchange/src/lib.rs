@@ -1,18 +1,19 @@
 //! Products of two parties' columns with noise of order 1/μ, by three messages that trust nobody:
 //! the arithmetic of docs/EXCHANGE.md, which it implements to the byte.
 //!
-//! **Experimental**: nobody outside the project has reviewed it, and nothing else in potluck uses it.
+//! **Experimental**: nobody outside the project has reviewed it, and nothing else in potluck uses
+//! it.
 //!
 //! The sender encrypts its rows ([`offer()`]); the recipient checks the proof
 //! ([`AcceptedOffer::check`]), multiplies and adds its noise ([`AcceptedOffer::reply`]); the sender
 //! checks that ([`Awaiting::accept`]), adds its own noise and publishes
-//! ([`AcceptedReply::outcome`]). Each step consumes what it starts from, and there is no other way to
-//! a step's value, so nothing that depends on a partner's rows is made before the partner's proof was
-//! checked.
+//! ([`AcceptedReply::outcome`]). Each step consumes what it starts from, and there is no other way
+//! to a step's value, so nothing that depends on a partner's rows is made before the partner's
+//! proof was checked.
 //!
-//! No files, no network, no clock, no source of randomness: rows and messages are readers and writers
-//! of the caller's, read in chunks so that memory does not depend on people, and randomness is an
-//! argument. Nothing that holds rows, keys or noise can be printed.
+//! No files, no network, no clock, no source of randomness: rows and messages are readers and
+//! writers of the caller's, read in chunks so that memory does not depend on people, and randomness
+//! is an argument. Nothing that holds rows, keys or noise can be printed.
 //!
 //! ```
 //! use std::io::Cursor;
@@ -38,8 +39,8 @@
 //! AcceptedOffer::check(&terms, 1, Cursor::new(&asked), entropy(2))?
 //!     .reply(rows([7, 7, -1]), entropy(3), &mut answered)?;
 //! let awaiting = sent.await_replies().remove(0);
-//! let outcome =
-//!     awaiting.accept(Cursor::new(&asked), Cursor::new(&answered), entropy(4))?.outcome(entropy(5));
+//! let accepted = awaiting.accept(Cursor::new(&asked), Cursor::new(&answered), entropy(4))?;
+//! let outcome = accepted.outcome(entropy(5));
 //! assert!((outcome.values[0].ok_or("in range")? - 47).abs() < 60, "47 and two noises of scale 5");
 //! # Ok(())
 //! # }

@@ -37,8 +37,8 @@ impl Keys {
 
 /// An offer that was made: its hash, and the keys that open replies to it.
 ///
-/// Cannot be printed. Dropping it, and everything made from it, erases the keys, and with them every
-/// chance to read a reply.
+/// Cannot be printed. Dropping it, and everything made from it, erases the keys, and with them
+/// every chance to read a reply.
 pub struct SentOffer {
     terms: Arc<Terms>,
     hash: [u8; 64],

@@ -212,8 +212,8 @@ fn every_other_point_and_every_flipped_bit_is_refused() {
 
 #[test]
 fn numbers_out_of_range_are_published_as_such_with_the_noise_in_them() {
-    // Range: 5 + 17·9 + 2 = 160. Noise of the recipient puts the value at its very edge, so that the
-    // sender's decides; were the range looked at before, all would be inside.
+    // Range: 5 + 17·9 + 2 = 160. Noise of the recipient puts the value at its very edge, so that
+    // the sender's decides; were the range looked at before, all would be inside.
     let offered = offered(terms(1, (1, 5), (1, 5), 9), &[vec![0]]);
     let range = offered.terms.recipients()[0].range as i64;
     assert_eq!(range, 160);

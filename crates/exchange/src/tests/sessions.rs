@@ -5,12 +5,16 @@ use std::collections::BTreeSet;
 use std::io::{self, Cursor, Read, Seek, SeekFrom};
 use std::rc::Rc;
 
+use curve25519_dalek::ristretto::RistrettoPoint;
 use curve25519_dalek::scalar::Scalar;
 
+use super::forger::points_of;
 use super::honest::exchange;
 use super::{RECIPIENT, SENDER, bytes_of, entropy, party, rows, sigma, terms};
+use crate::bases::integer;
 use crate::generators::Generators;
 use crate::layout::{OfferLayout, ReplyLayout, Section};
+use crate::logarithm::Logarithms;
 use crate::transcript::Transcript;
 use crate::{AcceptedOffer, Check, Entropy, Error, Outcome, Participant, Reading, SentOffer, Terms, offer};
 
@@ -105,7 +109,8 @@ fn an_offer_of_another_session_is_refused() {
     }
 }
 
-/// A sender with two recipients that are alike, so that only what is bound tells their replies apart.
+/// A sender with two recipients that are alike, so that only what is bound tells their replies
+/// apart.
 #[test]
 fn replies_of_another_pair_session_or_role_are_refused() {
     let to = || vec![(party(4, 2, 40), sigma(6)), (party(5, 2, 40), sigma(6))];
@@ -287,15 +292,20 @@ fn a_message_that_changes_after_its_check_is_refused() {
     assert!(refused > 10, "read that often: {refused}");
 }
 
-/// e and the responses of a message: f = e·entry + w.
-fn responses(message: &[u8], section: Section) -> Vec<Scalar> {
+/// The points of a section, as encoded.
+fn points(message: &[u8], section: Section) -> Vec<[u8; 32]> {
     let bytes = &message[section.first as usize..][..section.length() as usize];
-    let (fields, _) = bytes.as_chunks();
-    fields.iter().map(|field| Scalar::from_canonical_bytes(*field).expect("canonical")).collect()
+    bytes.as_chunks().0.to_vec()
 }
 
-/// An extractor over all transcripts: where two responses were made with the same masks under two
-/// challenges, or with the same masks of two tables, their difference betrays it.
+/// The responses of a section: f = e·entry + w.
+fn responses(message: &[u8], section: Section) -> Vec<Scalar> {
+    let scalar = |field: [u8; 32]| Scalar::from_canonical_bytes(field).expect("canonical");
+    points(message, section).into_iter().map(scalar).collect()
+}
+
+/// An extractor over all transcripts: equal first messages mean equal masks, equal commitments mean
+/// equal blinds, and responses made with the same masks differ by a small number.
 #[test]
 fn no_mask_is_ever_under_two_challenges_though_the_entropy_repeats() {
     let same = || Entropy::new([9; 32].into());
@@ -303,34 +313,27 @@ fn no_mask_is_ever_under_two_challenges_though_the_entropy_repeats() {
     let mut edited = x.clone();
     edited[1][0] += 1;
     let mut offers = Vec::new();
-    let mut first = true;
     for terms in [with(|_, _, _| ()), with(|from, _, _| from.nonce[3] ^= 1), with(|_, _, rest| rest.1 = 1)] {
         for table in [&x, &edited] {
-            let mut message = Vec::new();
-            offer(&terms, bytes_of(table), same(), &mut message).expect("within terms");
-            if first {
-                // The same step, done again: the same bytes, which is no second challenge.
-                let mut again = Vec::new();
-                offer(&terms, bytes_of(table), same(), &mut again).expect("within terms");
-                assert_eq!(message, again);
-                first = false;
-            }
-            offers.push((terms.clone(), message));
+            let make = || {
+                let mut message = Vec::new();
+                offer(&terms, bytes_of(table), same(), &mut message).expect("within terms");
+                message
+            };
+            // The same step, done again: the same bytes, which is no second challenge.
+            assert_eq!(make(), make());
+            offers.push((terms.clone(), make()));
         }
     }
-    let mut firsts = BTreeSet::new();
+    let mut seen = BTreeSet::new();
     let mut all = Vec::new();
     for (terms, message) in &offers {
         let layout = OfferLayout::new(terms);
-        // Equal first messages M mean equal masks.
-        let d = X.0;
-        for row in 0..3 {
-            for point in d + 3..2 * d + 6 {
-                let at = layout.rows.at(row) as usize + 32 * point;
-                assert!(firsts.insert(message[at..at + 32].to_vec()), "a mask came twice");
-            }
+        for section in [layout.keys, layout.masks, layout.rows, layout.norm] {
+            assert!(points(message, section).into_iter().all(|point| seen.insert(point)));
         }
         all.push(responses(message, layout.responses));
+        all.push(responses(message, layout.closing));
     }
     let y = rows(3, Y.0, Y.1, 1);
     let mut edited = y.clone();
@@ -343,14 +346,16 @@ fn no_mask_is_ever_under_two_challenges_though_the_entropy_repeats() {
                 .reply(bytes_of(table), same(), &mut answered)
                 .expect("within terms");
             let layout = ReplyLayout::new(terms, Y.0 as u16);
-            for row in 0..3 {
-                let at = layout.rows.at(row) as usize + 32;
-                assert!(firsts.insert(answered[at..at + 32].to_vec()), "a mask came twice");
+            for section in
+                [layout.masks, layout.rows, layout.outputs, layout.noise, layout.norm, layout.output_mask]
+            {
+                assert!(points(&answered, section).into_iter().all(|point| seen.insert(point)));
             }
             all.push(responses(&answered, layout.responses));
+            all.push(responses(&answered, layout.closing));
+            all.push(responses(&answered, layout.openings));
         }
     }
-    // Responses of the same place never differ by a small number, nor are they ever the same.
     for (index, one) in all.iter().enumerate() {
         for other in &all[index + 1..] {
             for (one, other) in one.iter().zip(other) {
@@ -359,6 +364,55 @@ fn no_mask_is_ever_under_two_challenges_though_the_entropy_repeats() {
                 assert!(!small(&difference) && !small(&-difference));
             }
         }
+    }
+}
+
+/// Without q the sender, who knows r, could search for y.
+#[test]
+fn outputs_are_hidden_by_a_q_of_their_own() {
+    let terms = terms(3, X, (2, 30), 6);
+    let (x, y) = (rows(3, X.0, X.1, 0), rows(3, 2, 30, 1));
+    let (asked, answered, _) = exchange(&terms, RECIPIENT, &x, &y, 1);
+    let (offered, reply) = (OfferLayout::new(&terms), ReplyLayout::new(&terms, 2));
+    let outputs = points_of(points(&answered, reply.outputs).as_flattened());
+    let each = points_of(points(&asked, offered.rows).as_flattened());
+    let width = X.0 + 2;
+    let row = offered.rows.part / 32;
+    let q: Vec<_> = (0..2 * width)
+        .map(|at| {
+            let (l, p) = (at / width, at % width);
+            let product: RistrettoPoint = (0..3).map(|s| each[s * row + p] * integer(y[s][l])).sum();
+            outputs[at] - product
+        })
+        .collect();
+    let logarithms = Logarithms::new(100_000, 1);
+    for point in [q[0], q[1], q[width], q[width + 1], q[0] - q[width], q[1] - q[width + 1]] {
+        assert_eq!(logarithms.find(&point), None, "q is small, or the same in two columns");
+    }
+}
+
+/// A mask of 120 bits hides sums; a smaller one would show in their size.
+#[test]
+fn opened_sums_spread_over_120_bits() {
+    let terms = terms(3, X, Y, 6);
+    let (asked, answered, _) = exchange(&terms, RECIPIENT, &rows(3, X.0, X.1, 0), &rows(3, Y.0, Y.1, 1), 1);
+    let (offered, reply) = (OfferLayout::new(&terms), ReplyLayout::new(&terms, Y.0 as u16));
+    for (message, sums, skip, entries) in
+        [(asked, offered.sums, 32, X.0 + 4), (answered, reply.sums, 0, Y.0 + 4)]
+    {
+        let sums: Vec<i128> = (0..sums.parts)
+            .flat_map(|repetition| {
+                let first = sums.at(repetition) as usize + skip;
+                message[first..first + 16 * entries].as_chunks().0.to_vec()
+            })
+            .map(i128::from_le_bytes)
+            .collect();
+        let unlike: BTreeSet<i128> = sums.iter().copied().collect();
+        assert_eq!(unlike.len(), sums.len());
+        // Each half of the range holds half of them: 128·5 and more, so within six standard errors.
+        let above = sums.iter().filter(|&&sum| sum >= 1 << 119).count();
+        let (count, above) = (sums.len() as f64, above as f64);
+        assert!((above - count / 2.0).abs() < 3.0 * count.sqrt(), "{above} of {count}");
     }
 }
 
