@@ -45,6 +45,25 @@
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! No step can be skipped,
+//!
+//! ```compile_fail,E0599
+//! fn unchecked(awaiting: potluck_exchange::Awaiting, entropy: potluck_exchange::Entropy) {
+//!     awaiting.outcome(entropy);
+//! }
+//! ```
+//!
+//! and none taken twice:
+//!
+//! ```compile_fail,E0382
+//! use potluck_exchange::{AcceptedReply, Entropy};
+//!
+//! fn twice(reply: AcceptedReply, one: Entropy, other: Entropy) {
+//!     reply.outcome(one);
+//!     reply.outcome(other);
+//! }
+//! ```
 
 mod accepted_offer;
 mod awaiting;
