@@ -171,6 +171,7 @@ fn documents_name_files_and_tests_that_exist() {
         "docs/LEARNERS.md",
         "docs/ARCHITECTURE.md",
         "docs/DECISIONS.md",
+        "docs/EXCHANGE.md",
         "docs/FORMAT.md",
         "docs/TUTORIAL.md",
         "docs/HUB.md",
