@@ -237,6 +237,11 @@ impl Dataset {
         self.width() - 1
     }
 
+    /// Encoded columns of the label's kind, itself among them.
+    pub(crate) fn like_label(&self) -> Vec<usize> {
+        (0..self.width()).filter(|&column| self.kinds[column] == self.kinds[self.width() - 1]).collect()
+    }
+
     /// A random split 4:1 into training and test rows.
     pub(crate) fn split(&self, seed: Seed) -> (Table, Table) {
         let rows = self.rows();

@@ -4,6 +4,7 @@
 //! people's software. Never a dependency of anything shipped.
 
 mod args;
+mod constant;
 mod dataset;
 mod experiments;
 mod family;

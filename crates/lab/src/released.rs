@@ -110,6 +110,11 @@ impl Released {
         Ok(Material::new(&self.dataset)?.believed_centre(column))
     }
 
+    /// The standard deviation of the noise in it before it is believed less the less it is known.
+    pub(crate) fn centre_noise(&self, column: usize) -> Result<f64> {
+        Ok(Material::new(&self.dataset)?.centre_noise(column))
+    }
+
     /// What intervals say of a regression whose truth is known, in standard deviations; `products`
     /// are those of the rows that were mixed.
     pub(crate) fn read(&self, table: &Table, products: &Mat<f64>) -> Result<Readings> {

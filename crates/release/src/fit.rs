@@ -361,6 +361,11 @@ impl<'a> Material<'a> {
         self.units[column].believed_centre
     }
 
+    /// The standard deviation of the noise in the mean of an encoded column, in original units.
+    pub fn centre_noise(&self, column: usize) -> f64 {
+        self.units[column].mean_noise
+    }
+
     /// What clipping did to an encoded column, as far as its release says.
     pub fn clipping(&self, column: usize) -> Clipping {
         let of_party = |(members, evidence): &(Vec<usize>, PartyEvidence)| {

@@ -11,6 +11,7 @@ use serde_json::json;
 
 use super::{DELTA, REAL_RIDGE};
 use crate::args::{Common, Robustness};
+use crate::constant::{Place, least_excess};
 use crate::inferred::Inferred;
 use crate::methods::{
     Method, MixedRows, calibrated, largest_bernoulli, ols_with_intercept, released_mean, rmgm, select,
@@ -23,6 +24,8 @@ use crate::table::{Cell, Privacy};
 const EPSILONS: [f64; 3] = [1.0, 0.3, 0.1];
 /// By how much public bounds are wider than the values.
 const BOUNDS: [(&str, f64); 2] = [("natural", 1.0), ("10× loose", 10.0)];
+/// Values lie in [0, 1].
+const MIDDLE: f64 = 0.5;
 /// Where least squares leaves less of the label's variance than this, it is taken to leave as much:
 /// some tables hold columns that sum to the label.
 const LEAST_LOSS: f64 = 1e-3;
@@ -35,6 +38,8 @@ struct Losses {
     released_mean: f64,
     calibrated: f64,
     rmgm: f64,
+    /// What the best constant loses that the releases allow.
+    best_constant: f64,
 }
 
 /// All repetitions with one table, kind of bounds and ε.
@@ -62,6 +67,11 @@ impl Line<'_> {
     /// Mean loss over that of the mean of the training rows, which no release knows exactly.
     fn against_training_mean(&self) -> f64 {
         mean(&self.values(|losses| losses.calibrated))
+    }
+
+    /// The same for the best constant that the releases allow.
+    fn best_constant(&self) -> f64 {
+        mean(&self.values(|losses| losses.best_constant))
     }
 }
 
@@ -93,17 +103,26 @@ pub(crate) fn run(arguments: &Robustness, common: &Common) -> Result<()> {
             let table = &tables[at];
             // Both kinds of bounds see the same rows, parties and label.
             let seed = base.of(&format!("robustness {} {index}", table.name));
-            let (train, test) = table.dealt(most, seed).loosened(BOUNDS[b].1).split(seed);
+            let dealt = table.dealt(most, seed).loosened(BOUNDS[b].1);
+            let (train, test) = dealt.split(seed);
             let rows = largest_bernoulli(&methods[3..], train.n(), &privacies)?;
             let cell = Cell::new(&train, seed.of(BOUNDS[b].0), common.noise(), rows);
             let unit = train.mean_loss(&test);
+            let (means, covariance) = cell.plain_covariance();
+            let place = |column: usize| Place {
+                offset: means[column] - MIDDLE,
+                variance: covariance[(column, column)].max(f64::MIN_POSITIVE),
+            };
+            let places: Vec<Place> = dealt.like_label().into_iter().map(place).collect();
             privacies
                 .iter()
                 .map(|&privacy| {
                     let loss = |method: &dyn Method| -> Result<f64> {
                         Ok(method.fit(&cell, privacy, ridge)?.loss(&test) / unit)
                     };
+                    let noise = cell.calibrated(privacy)?.centre_noise(train.label())?;
                     Ok(Losses {
+                        best_constant: 1.0 + least_excess(place(train.label()), &places, noise),
                         ols: loss(methods[0].as_ref())?,
                         released_mean: loss(methods[1].as_ref())?,
                         calibrated: loss(methods[2].as_ref())?,
@@ -164,21 +183,22 @@ fn overall(lines: &[Line<'_>]) -> Vec<Overall> {
 fn report(lines: &[Line<'_>], seeds: usize, most: usize, work: Work, common: &Common) -> Result<()> {
     let mut text = format!(
         "{seeds} random labels and dealings of the columns to 2 to 6 parties for each table; at most {most} random rows, of which a fifth are for testing. \
-         The ratio is the mean loss over that of predicting the released mean, losses being in units of the label's variance; the worst is that of a single repetition. Beside it the mean loss over that of the mean of the training rows themselves, which holds the error of the released mean too. RMGM has k = 10√n/σ. Where OLS leaves less than {LEAST_LOSS} of the label's variance, as much is put in its place.\n\n\
-         | table | rows × columns | bounds | ε | calibrated: mean log(MSE/OLS) | ratio | worst | against the training mean | RMGM: mean log(MSE/OLS) | ratio | worst |\n|---|---|---|---|---|---|---|---|---|---|---|\n",
+         The ratio is the mean loss over that of predicting the released mean, losses being in units of the label's variance; the worst is that of a single repetition. Beside it the mean loss over that of the mean of the training rows themselves, which holds the error of the released mean too, and what the best constant must lose that somebody could predict who knows the mean and spread of every column of the table, but of the label only what is released. RMGM has k = 10√n/σ. Where OLS leaves less than {LEAST_LOSS} of the label's variance, as much is put in its place.\n\n\
+         | table | rows × columns | bounds | ε | calibrated: mean log(MSE/OLS) | ratio | worst | against the training mean | best constant | RMGM: mean log(MSE/OLS) | ratio | worst |\n|---|---|---|---|---|---|---|---|---|---|---|---|\n",
     );
     for line in lines {
         let [log, ratio, worst] = line.summary(|losses| losses.calibrated);
         let [rmgm_log, rmgm_ratio, rmgm_worst] = line.summary(|losses| losses.rmgm);
         let _ = writeln!(
             text,
-            "| {} | {} × {} | {} | {} | {log:.3} | {ratio:.3} | {worst:.3} | {:.3} | {rmgm_log:.3} | {rmgm_ratio:.3} | {rmgm_worst:.2} |",
+            "| {} | {} × {} | {} | {} | {log:.3} | {ratio:.3} | {worst:.3} | {:.3} | {:.3} | {rmgm_log:.3} | {rmgm_ratio:.3} | {rmgm_worst:.2} |",
             line.table.name,
             line.table.rows(),
             line.table.width(),
             line.bounds,
             line.epsilon,
             line.against_training_mean(),
+            line.best_constant(),
         );
     }
     text.push_str("\nCalibrated, over all tables:\n\n| bounds | ε | mean log(MSE/OLS) | mean ratio | largest ratio of a table | worst |\n|---|---|---|---|---|---|\n");
@@ -204,6 +224,7 @@ fn report(lines: &[Line<'_>], seeds: usize, most: usize, work: Work, common: &Co
                     "released_mean": line.values(|losses| losses.released_mean),
                     "calibrated": line.values(|losses| losses.calibrated),
                     "rmgm": line.values(|losses| losses.rmgm),
+                    "best_constant": line.values(|losses| losses.best_constant),
                 })
             })
             .collect();

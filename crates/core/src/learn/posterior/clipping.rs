@@ -21,6 +21,10 @@ const RARE: (f64, f64) = (1.0, 0.5);
 /// Standard deviation of the correction for covariances that the ball makes up within a party.
 const SPURIOUS: f64 = 0.5;
 
+/// By how much of what is predicted undoing the mean losses may change predictions. Beyond this, what
+/// is undone is what noise left of the difference of two columns that are nearly one.
+const MOST_UNDONE: f64 = 0.2;
+
 /// What is known of all losses together.
 pub(super) struct Losses {
     /// What losses do on average to Hw = c.
@@ -136,6 +140,15 @@ impl Losses {
     pub(super) fn undo(&self, h_inverse: &Mat<f64>) -> Mat<f64> {
         let d = h_inverse.nrows();
         Mat::<f64>::identity(d, d) + h_inverse * &self.mean
+    }
+
+    /// Weights of the coordinates to predict with.
+    pub(super) fn undone(&self, learned: &Learned) -> Col<f64> {
+        let Learned { w, h, h_inverse, .. } = learned;
+        let change = h_inverse * (&self.mean * w);
+        let spread = |w: &Col<f64>| (w.transpose() * h * w).max(0.0).sqrt();
+        let part = MOST_UNDONE * spread(w) / spread(&change).max(f64::MIN_POSITIVE);
+        w + change * faer::Scale(part.min(1.0))
     }
 
     /// Derivative of the undone weights by the found covariances, times H: the loss of rare levels

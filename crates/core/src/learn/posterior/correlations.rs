@@ -2,7 +2,7 @@
 
 use faer::{Mat, Side};
 
-use super::learned::{inverse, smallest_eigenvalue};
+use super::learned::{inverse, part_that_is_sound};
 use super::shrink::{Noisy, ScaleMixture, geometric_grid, normalised};
 use super::whiten::Whitened;
 use crate::learn::LearnError;
@@ -32,10 +32,8 @@ impl Purpose {
 }
 
 /// Correlations between parties, shrunk towards nothing or towards what the label implies,
-/// whichever the data prefer, each by how large it seems, with the matrix kept positive definite.
+/// whichever the data prefer, each by how large it seems.
 pub(super) struct Correlations {
-    /// Posterior means.
-    pub(super) estimate: Mat<f64>,
     /// As they were found.
     pub(super) found: Mat<f64>,
     /// Variance of the error of each entry.
@@ -44,6 +42,10 @@ pub(super) struct Correlations {
     pub(super) prior: f64,
     /// The same as found, between coordinates that stand for one feature each.
     pub(super) of_features: Pairs,
+    /// What they are shrunk towards.
+    about: Mat<f64>,
+    /// Posterior means and variances beyond that, each by itself.
+    shrunk: Noisy,
 }
 
 /// Entries between parties above the diagonal, with the variances of their errors.
@@ -52,57 +54,65 @@ pub(super) struct Pairs {
     pub(super) entries: Noisy,
 }
 
-impl Pairs {
-    /// A symmetric matrix with these entries and nothing elsewhere.
-    pub(super) fn matrix(&self, size: usize, entries: &[f64]) -> Mat<f64> {
-        let mut matrix = Mat::zeros(size, size);
-        for (&(i, j), &entry) in self.places.iter().zip(entries) {
-            matrix[(i, j)] = entry;
-            matrix[(j, i)] = entry;
-        }
-        matrix
+/// A symmetric matrix with entries at these places and nothing elsewhere.
+pub(super) fn symmetric(size: usize, places: &[(usize, usize)], entries: &[f64]) -> Mat<f64> {
+    let mut matrix = Mat::zeros(size, size);
+    for (&(i, j), &entry) in places.iter().zip(entries) {
+        matrix[(i, j)] = entry;
+        matrix[(j, i)] = entry;
     }
+    matrix
 }
 
 impl Correlations {
     /// From what was found, `means` of the covariances with the label, and the number of mixed
     /// rows.
-    pub(super) fn new(
-        white: &Whitened,
-        found: Mat<f64>,
-        variance: Mat<f64>,
-        means: &[f64],
-        k: f64,
-        purpose: Purpose,
-    ) -> Result<Self, LearnError> {
+    pub(super) fn new(white: &Whitened, found: Mat<f64>, variance: Mat<f64>, means: &[f64], k: f64) -> Self {
         let d = found.nrows();
         let places: Vec<(usize, usize)> = (0..d)
             .flat_map(|i| (i + 1..d).map(move |j| (i, j)))
             .filter(|&(i, j)| white.apart(i, j))
             .collect();
         if places.is_empty() {
-            let entries = Noisy { values: Vec::new(), variances: Vec::new() };
-            return Ok(Self {
-                estimate: Mat::zeros(d, d),
-                found,
-                variance,
-                prior: 0.0,
-                of_features: Pairs { places, entries },
-            });
+            let nothing = || Noisy { values: Vec::new(), variances: Vec::new() };
+            let of_features = Pairs { places, entries: nothing() };
+            let about = Mat::zeros(d, d);
+            return Self { found, variance, prior: 0.0, of_features, about, shrunk: nothing() };
         }
         let (prior, trusted) = prior_of_all(&places, &found, &variance, means, k);
-        let about =
-            Mat::from_fn(d, d, |i, j| if white.apart(i, j) { trusted * means[i] * means[j] } else { 0.0 });
-        let of_features = |matrix: &Mat<f64>| &white.to_features * matrix * white.to_features.transpose();
+        let about = white.implied(means) * faer::Scale(trusted);
         let squares = Mat::from_fn(d, d, |i, j| white.to_features[(i, j)].powi(2));
-        let (found_there, beyond) = (of_features(&found), of_features(&(&found - &about)));
         let errors = &squares * &variance * squares.transpose();
         let at = |matrix: &Mat<f64>| places.iter().map(|&place| matrix[place]).collect::<Vec<f64>>();
-        let entries = Noisy { values: at(&beyond), variances: at(&errors) };
-        let descent = Descent::new(d, Pairs { places: places.clone(), entries }, purpose.barrier());
-        let estimate = white.to_features.transpose() * descent.minimum()? * &white.to_features + about;
-        let entries = Noisy { values: at(&found_there), variances: at(&errors) };
-        Ok(Self { estimate, found, variance, prior, of_features: Pairs { places, entries } })
+        let beyond = Noisy { values: at(&white.of_features(&(&found - &about))), variances: at(&errors) };
+        let factors = ScaleMixture::of(&beyond).factors(&beyond);
+        let times = |values: &[f64]| values.iter().zip(&factors).map(|(x, factor)| x * factor).collect();
+        let shrunk = Noisy { values: times(&beyond.values), variances: times(&beyond.variances) };
+        let entries = Noisy { values: at(&white.of_features(&found)), variances: at(&errors) };
+        Self { found, variance, prior, of_features: Pairs { places, entries }, about, shrunk }
+    }
+
+    /// Their posterior means, given `means` of the covariances with the label: the matrix of the
+    /// features and the label is kept clear of singular.
+    pub(super) fn estimate(
+        &self,
+        white: &Whitened,
+        means: &[f64],
+        purpose: Purpose,
+    ) -> Result<Mat<f64>, LearnError> {
+        if self.of_features.places.is_empty() {
+            return Ok(self.about.clone());
+        }
+        let start = white.of_features(&(white.implied(means) - &self.about));
+        let left = white.of_features(&white.left_by_parties(means)) - &start;
+        let descent = Descent {
+            left,
+            places: &self.of_features.places,
+            shrunk: &self.shrunk,
+            barrier: purpose.barrier(),
+        };
+        let beyond = descent.minimum(&start)?;
+        Ok(white.to_features.transpose() * beyond * &white.to_features + &self.about)
     }
 }
 
@@ -133,50 +143,48 @@ fn prior_of_all(
     (prior, weights[grid.len()..].iter().sum())
 }
 
-/// Minimises Σ(M − x̄)²/2E − barrier·logdet(I + M)/2 over the entries between parties, x̄ their
-/// posterior means by themselves and E the posterior variances.
-struct Descent {
-    size: usize,
-    pairs: Pairs,
-    means: Vec<f64>,
-    variances: Vec<f64>,
+/// Minimises Σ(M − x̄)²/2E − barrier·logdet(left + M)/2 over the entries between parties, x̄ their
+/// posterior means by themselves, E the posterior variances, and left + M what the label leaves of
+/// the covariance of the features: it is singular where the matrix of the features and the label
+/// is.
+struct Descent<'a> {
+    left: Mat<f64>,
+    places: &'a [(usize, usize)],
+    shrunk: &'a Noisy,
     barrier: f64,
 }
 
-impl Descent {
-    fn new(size: usize, pairs: Pairs, barrier: f64) -> Self {
-        let factors = ScaleMixture::of(&pairs.entries).factors(&pairs.entries);
-        let times = |values: &[f64]| values.iter().zip(&factors).map(|(x, factor)| x * factor).collect();
-        let (means, variances) = (times(&pairs.entries.values), times(&pairs.entries.variances));
-        Self { size, pairs, means, variances, barrier }
-    }
-
+impl Descent<'_> {
     fn shifted(&self, entries: &[f64]) -> Mat<f64> {
-        self.pairs.matrix(self.size, entries) + Mat::<f64>::identity(self.size, self.size)
+        &self.left + symmetric(self.left.nrows(), self.places, entries)
     }
 
     fn objective(&self, entries: &[f64]) -> f64 {
         let Ok(factor) = self.shifted(entries).llt(Side::Lower) else { return f64::INFINITY };
-        let half_logdet: f64 = (0..self.size).map(|i| factor.L()[(i, i)].ln()).sum();
+        let half_logdet: f64 = (0..self.left.nrows()).map(|i| factor.L()[(i, i)].ln()).sum();
+        let Noisy { values, variances } = self.shrunk;
         let misfit: f64 =
-            (0..entries.len()).map(|at| (entries[at] - self.means[at]).powi(2) / self.variances[at]).sum();
+            (0..entries.len()).map(|at| (entries[at] - values[at]).powi(2) / variances[at]).sum();
         0.5 * misfit - self.barrier * half_logdet
     }
 
     /// Newton's step with the diagonal of the Hessian.
     fn step(&self, entries: &[f64], inverse: &Mat<f64>) -> Vec<f64> {
         let of_entry = |(at, &(i, j)): (usize, &(usize, usize))| {
-            let slope = (entries[at] - self.means[at]) / self.variances[at] - self.barrier * inverse[(i, j)];
+            let variance = self.shrunk.variances[at];
+            let slope = (entries[at] - self.shrunk.values[at]) / variance - self.barrier * inverse[(i, j)];
             let bend = inverse[(i, j)].powi(2) + inverse[(i, i)] * inverse[(j, j)];
-            -slope / (1.0 / self.variances[at] + self.barrier * bend)
+            -slope / (1.0 / variance + self.barrier * bend)
         };
-        self.pairs.places.iter().enumerate().map(of_entry).collect()
+        self.places.iter().enumerate().map(of_entry).collect()
     }
 
-    fn minimum(&self) -> Result<Mat<f64>, LearnError> {
-        let start = self.pairs.matrix(self.size, &self.means);
-        let factor = f64::min(1.0, 0.9 / f64::max(-smallest_eigenvalue(&start)?, 1e-9));
-        let mut entries: Vec<f64> = self.means.iter().map(|mean| mean * factor).collect();
+    /// From entries with which left + M is far from singular.
+    fn minimum(&self, start: &Mat<f64>) -> Result<Mat<f64>, LearnError> {
+        let d = self.left.nrows();
+        let step = symmetric(d, self.places, &self.shrunk.values) - start;
+        let first = start + &step * faer::Scale(part_that_is_sound(&(&self.left + start), &step)?);
+        let mut entries: Vec<f64> = self.places.iter().map(|&place| first[place]).collect();
         let mut value = self.objective(&entries);
         for _ in 0..MOST_STEPS {
             let Some(inverse) = inverse(&self.shifted(&entries)) else { break };
@@ -202,6 +210,6 @@ impl Descent {
                 break;
             }
         }
-        Ok(self.pairs.matrix(self.size, &entries))
+        Ok(symmetric(d, self.places, &entries))
     }
 }

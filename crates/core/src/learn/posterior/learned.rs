@@ -29,32 +29,33 @@ fn cap_explained(white: &Whitened, parties: usize, means: &mut [f64]) {
     }
 }
 
-pub(super) fn smallest_eigenvalue(matrix: &Mat<f64>) -> Result<f64, LearnError> {
-    let values = matrix.self_adjoint_eigenvalues(Side::Lower).map_err(|_| LearnError::Overflow)?;
-    Ok(values.first().copied().unwrap_or(0.0))
-}
-
 pub(super) fn inverse(matrix: &Mat<f64>) -> Option<Mat<f64>> {
     matrix.llt(Side::Lower).ok().map(|factor| factor.inverse())
+}
+
+/// How far a step may be taken from a positive definite matrix so that it stays clear of a singular
+/// one: 1 if all of it may.
+pub(super) fn part_that_is_sound(from: &Mat<f64>, step: &Mat<f64>) -> Result<f64, LearnError> {
+    let factor = from.llt(Side::Lower).map_err(|_| LearnError::Overflow)?;
+    let mut half = step.clone();
+    solve_lower_triangular_in_place(factor.L(), half.as_mut(), Par::Seq);
+    let mut both = half.transpose().to_owned();
+    solve_lower_triangular_in_place(factor.L(), both.as_mut(), Par::Seq);
+    let d = step.nrows();
+    let symmetric = Mat::from_fn(d, d, |i, j| f64::midpoint(both[(i, j)], both[(j, i)]));
+    let values = symmetric.self_adjoint_eigenvalues(Side::Lower).map_err(|_| LearnError::Overflow)?;
+    let smallest = values.first().copied().unwrap_or(0.0);
+    Ok(f64::min(1.0, MOST_TRUSTED / f64::max(-smallest, 1e-9)))
 }
 
 /// H: the matrix of all features, so close to the estimated correlations that it is positive
 /// definite with the label included.
 fn joint_matrix(white: &Whitened, means: &[f64], estimate: &Mat<f64>) -> Result<Mat<f64>, LearnError> {
     let d = means.len();
-    let implied = Mat::from_fn(d, d, |i, j| if white.apart(i, j) { means[i] * means[j] } else { 0.0 });
-    let rest = Mat::from_fn(d, d, |i, j| {
-        f64::from(i == j) - if white.apart(i, j) { 0.0 } else { means[i] * means[j] }
-    });
+    let implied = white.implied(means);
     let difference = estimate - &implied;
-    let factor = rest.llt(Side::Lower).map_err(|_| LearnError::Overflow)?;
-    let mut half = difference.clone();
-    solve_lower_triangular_in_place(factor.L(), half.as_mut(), Par::Seq);
-    let mut both = half.transpose().to_owned();
-    solve_lower_triangular_in_place(factor.L(), both.as_mut(), Par::Seq);
-    let symmetric = Mat::from_fn(d, d, |i, j| f64::midpoint(both[(i, j)], both[(j, i)]));
-    let trust = f64::min(1.0, MOST_TRUSTED / f64::max(-smallest_eigenvalue(&symmetric)?, 1e-9));
-    Ok(Mat::from_fn(d, d, |i, j| f64::from(i == j) + implied[(i, j)] + trust * difference[(i, j)]))
+    let trust = part_that_is_sound(&white.left_by_parties(means), &difference)?;
+    Ok(Mat::<f64>::identity(d, d) + implied + difference * faer::Scale(trust))
 }
 
 /// Everything about a regression that its intervals need.
@@ -124,12 +125,13 @@ impl Learned {
         let factors = factors(&found.values, &found.variances, &geometric_grid(2.0 / d as f64, 1e-2));
         let mut means: Vec<f64> = found.values.iter().zip(&factors).map(|(c, factor)| c * factor).collect();
         cap_explained(&white, evidence.parties.len(), &mut means);
-        let correlations = Correlations::new(&white, crossed, variance, &means, k, purpose)?;
+        let correlations = Correlations::new(&white, crossed, variance, &means, k);
         // … then those of other parties given those of the label's own.
-        means = means_given_own(&white, &found, &means, &correlations);
+        let estimate = correlations.estimate(&white, &means, purpose)?;
+        means = means_given_own(&white, &found, &means, &correlations, &estimate);
         cap_explained(&white, evidence.parties.len(), &mut means);
 
-        let h = joint_matrix(&white, &means, &correlations.estimate)?;
+        let h = joint_matrix(&white, &means, &correlations.estimate(&white, &means, purpose)?)?;
         let h_inverse = inverse(&h).ok_or(LearnError::Overflow)?;
         let w = &h_inverse * Col::from_fn(d, |i| means[i]);
         let back = white.transform.transpose().to_owned() * faer::Scale(label_sd);
@@ -162,7 +164,13 @@ impl Learned {
 
 /// Means of covariances with the label: of other parties' coordinates given those of the label's
 /// own party, whose effects reach the label through the correlations.
-fn means_given_own(white: &Whitened, found: &Noisy, means: &[f64], correlations: &Correlations) -> Vec<f64> {
+fn means_given_own(
+    white: &Whitened,
+    found: &Noisy,
+    means: &[f64],
+    correlations: &Correlations,
+    estimate: &Mat<f64>,
+) -> Vec<f64> {
     let d = means.len();
     let (own, others): (Vec<usize>, Vec<usize>) = (0..d).partition(|&i| white.own[i]);
     if others.is_empty() {
@@ -174,7 +182,7 @@ fn means_given_own(white: &Whitened, found: &Noisy, means: &[f64], correlations:
         if g > 0.0 { g * v / (g + v) } else { 0.0 }
     };
     let base: Vec<f64> =
-        others.iter().map(|&a| own.iter().map(|&b| correlations.estimate[(a, b)] * means[b]).sum()).collect();
+        others.iter().map(|&a| own.iter().map(|&b| estimate[(a, b)] * means[b]).sum()).collect();
     let beyond = Noisy {
         values: others.iter().zip(&base).map(|(&a, base)| found.values[a] - base).collect(),
         variances: others

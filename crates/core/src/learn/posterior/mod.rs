@@ -97,17 +97,16 @@ impl Reader<'_> {
         &self.learned.back * self.losses.undo(h_inverse)
     }
 
-    /// Weights to predict with: where noise hides the spread of a column, little of what seems to
-    /// go with it can be believed.
-    fn predictive(&self, undo: &Mat<f64>, w: &Col<f64>) -> Vec<f64> {
+    /// Weights of features as far as they can be believed: where noise hides the spread of a
+    /// column, little of what seems to go with it can be.
+    fn believed(&self, weights: &Col<f64>) -> Vec<f64> {
         let believed = |column: usize| {
             let evidence = self.evidence;
             let seen = evidence.covariance[(column, column)].max(3.0 * evidence.covariance_noise[column]);
             (evidence.clipping[column].believable_variance / seen).min(1.0)
         };
-        let found = undo * w;
         let of_label = believed(self.label);
-        (0..found.nrows()).map(|j| found[j] * believed(self.features[j]) * of_label).collect()
+        (0..weights.nrows()).map(|j| weights[j] * believed(self.features[j]) * of_label).collect()
     }
 
     /// Variances by errors of the columns' scales.
@@ -199,7 +198,7 @@ impl ToPredict {
         let losses = Losses::new(evidence, &learned, label, features);
         let cut = vec![false; features.len()];
         let reader = Reader { evidence, label, features, learned: &learned, losses: &losses, cut };
-        let weights = reader.predictive(&reader.undo(&learned.h_inverse), &learned.w);
+        let weights = reader.believed(&(&learned.back * losses.undone(&learned)));
         Ok(Self { weights, explained: learned.explained() })
     }
 }
@@ -229,14 +228,14 @@ pub fn posterior(
     let clipping = |i: usize, j: usize| effects.iter().map(|effect| effect[i] * effect[j]).sum::<f64>();
     let (_, rows) = reader.read(&base);
     let spread = Spread::new(&learned, &sample, &learned.h, &base, &rows);
-    let of_scale = reader.of_scale(&reader.predictive(&reader.undo(&base.h_inverse), &base.w));
+    let of_scale = reader.of_scale(&reader.believed(&(reader.undo(&base.h_inverse) * &base.w)));
 
     let mut mixture = Mixture::new(degrees);
     for point in points::points(&learned) {
         let Some(at) = Linearised::at(&learned, &sample, &point.h) else { continue };
         let (estimates, rows) = reader.read(&at);
         let mut variances = variances(&learned, &sample, &point.h, &at, &rows);
-        let there = reader.predictive(&reader.undo(&at.h_inverse), &at.w);
+        let there = reader.believed(&(reader.undo(&at.h_inverse) * &at.w));
         for (j, of_scale) in reader.of_scale(&there).into_iter().enumerate() {
             variances[j] += of_scale + clipping(j, j);
         }

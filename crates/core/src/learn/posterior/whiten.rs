@@ -92,6 +92,27 @@ impl Whitened {
     pub(super) fn apart(&self, i: usize, j: usize) -> bool {
         self.party[i] != self.party[j]
     }
+
+    /// A symmetric matrix of coordinates, between ones that stand for one feature each.
+    pub(super) fn of_features(&self, matrix: &Mat<f64>) -> Mat<f64> {
+        &self.to_features * matrix * self.to_features.transpose()
+    }
+
+    /// Correlations between parties if the label, with these covariances, is all that parties have
+    /// in common.
+    pub(super) fn implied(&self, means: &[f64]) -> Mat<f64> {
+        let d = means.len();
+        Mat::from_fn(d, d, |i, j| if self.apart(i, j) { means[i] * means[j] } else { 0.0 })
+    }
+
+    /// What the label then leaves of the covariance of the coordinates: positive definite, since no
+    /// party explains all of the label.
+    pub(super) fn left_by_parties(&self, means: &[f64]) -> Mat<f64> {
+        let d = means.len();
+        Mat::from_fn(d, d, |i, j| {
+            f64::from(i == j) - if self.apart(i, j) { 0.0 } else { means[i] * means[j] }
+        })
+    }
 }
 
 /// The party's covariance with entries off the diagonal shrunk by their noise, and variances kept
