@@ -32,7 +32,12 @@ COUNT = np.array([0.23, 0.75, 1.0])  # weights of a squared change of a count: n
 ALL = 0.25  # prior probability that all of the smaller party's people are in the larger one, where that is not ruled out
 LEAST = 0.005  # smallest share of the smaller party that two parties are believed to have in common
 LEVELS = np.linspace(0.025, 0.975, 20)  # where the shares of all pairs of parties may lie …
-ALIKE = (0.05, 0.15, math.inf)  # … and how far apart
+ALIKE = (0.02, 0.07, 0.2, math.inf)  # … and how far apart
+EVERYWHERE = 0.25  # prior probability that everybody is everywhere, where that is not ruled out
+IN_COMMON = np.linspace(-3, 3, 13)  # sds of the error that all pairs have in common
+MOST_IN_COMMON = 0.9  # largest share of the variance that is common
+MOST_COSINE = 0.9999
+TWO_SIDED = float(norm.ppf(0.975))  # for the interval of what presence says
 DEPENDENT = 0.2  # sd of the unknown correlation between "missing here" and "missing there", for columns of two parties
 SELECTED = 0.5  # prior probability that an overlap is not a random part of a party's people
 SELECTION_DOUBT = 0.5  # relative sd of the correction for what selection does to covariances
@@ -159,6 +164,7 @@ def release(parties, mu, rng, rows=None, k=None, share=None):
         r.P[:, index] = np.bincount(bucket[party.ids], minlength=r.k)
     r.Z += rng.normal(0, 1, (r.k, p)) * r.noise
     r.P += rng.normal(0, 1, (r.k, b)) * r.noise_p
+    r.counts = counts_of
     for index, P in enumerate(r.parties):
         people(r, index, P, *counts_of[index])
     return r
@@ -198,56 +204,72 @@ def prepared(r, rows=slice(None)):
 def overlaps(r):
     """What parties have in common: exp of the posterior mean of its logarithm, and the sd of that; by every pair also the share of
     the smaller party that its own presence says, and by how many sds it is above nothing and outside of what is declared."""
+    if getattr(r, "overlaps", None):
+        return r.overlaps
     b, k = len(r.parties), r.k
     P = r.P - r.P.mean(0)
-    m, sd, pairs = np.diag(r.n).astype(float), np.zeros((b, b)), []
+    cosines = P.T @ P / np.sqrt(np.outer((P * P).sum(0), (P * P).sum(0)))
+    m, sd, pairs, away = np.diag(r.n).astype(float), np.zeros((b, b)), [], math.sqrt(max(k - 4, 1))
     for i in range(b):
         for j in range(i):
             smaller = min(r.n[i], r.n[j])
-            t = [r.n[a] / k + r.noise_p[a] ** 2 for a in (i, j)]
-            full = smaller / (k * math.sqrt(t[0] * t[1]))
-            cosine = P[:, i] @ P[:, j] / math.sqrt((P[:, i] @ P[:, i]) * (P[:, j] @ P[:, j]))
-            z = math.atanh(np.clip(cosine, -0.9999, 0.9999))
-            places = lambda share: np.arctanh(np.minimum(full * share, 0.9999))
+            full = smaller / k / math.sqrt((r.n[i] / k + r.noise_p[i] ** 2) * (r.n[j] / k + r.noise_p[j] ** 2))
+            z = math.atanh(np.clip(cosines[i, j], -MOST_COSINE, MOST_COSINE))  # Fisher's
             low, high = r.share[i, j]
-            away = math.sqrt(k - 4)
-            beyond = max(z - places(high), places(low) - z, 0) * away
-            said = dict(at=(j, i), share=math.tanh(z) / full, sd=(1 - math.tanh(z) ** 2) / full / away, above=z * away, beyond=beyond)
             grid = np.linspace(max(low, LEAST), max(high, LEAST), 400 if high > low else 1)
-            # Fisher's z.
-            log = -0.5 * (k - 4) * (z - places(grid)) ** 2
-            pairs.append((said, grid, np.exp(log - log.max()), high >= 1, smaller))
-    for (said, grid, _, _, smaller), chance in zip(pairs, shares(pairs)):
-        mean = chance @ np.log(grid * smaller)
+            places = lambda share: np.arctanh(np.minimum(full * share, MOST_COSINE))
+            beyond = max(z - places(high), places(low) - z, 0) * away
+            said = dict(at=(j, i), share=math.tanh(z) / full, above=z * away, beyond=beyond)
+            said["low"], said["high"], said["most"] = (np.clip(math.tanh(z + x / away) / full, 0, 1) for x in (-TWO_SIDED, TWO_SIDED, SURE))
+            pairs.append((said, grid, (z - places(grid)) * away, high >= 1, smaller))
+    for (said, grid, _, _, smaller), chance in zip(pairs, shares(pairs, in_common(cosines))):
+        log = np.log(grid * smaller)
+        mean = chance @ log
         j, i = said["at"]
         m[i, j] = m[j, i] = math.exp(mean)
-        sd[i, j] = sd[j, i] = min(math.sqrt(max(chance @ np.log(grid * smaller) ** 2 - mean**2, 0)), MOST_OVERLAP_DOUBT)
-        reached = np.cumsum(chance)
-        said["low"], said["high"] = (grid[min(np.searchsorted(reached, q), len(grid) - 1)] for q in (0.025, 0.975))
-    return m, sd, [said for said, *_ in pairs]
+        sd[i, j] = sd[j, i] = 0 if len(grid) == 1 else min(math.sqrt(max(chance @ log**2 - mean**2, 0)), MOST_OVERLAP_DOUBT)
+    r.overlaps = m, sd, [said for said, *_ in pairs]
+    return r.overlaps
 
 
-def shares(pairs):
-    """Posterior of the share of every pair. Before, it is all of the smaller party with probability ALL if that may be, and otherwise
-    lies about a level that all pairs share, nearer or further."""
-    priors = []
-    for at in LEVELS:
-        for apart in ALIKE:
-            of_pairs = []
-            for _, grid, _, may_be_all, _ in pairs:
-                prior = np.exp(-0.5 * ((grid - at) / apart) ** 2) + 1e-12
-                prior /= prior.sum()
-                if may_be_all and len(grid) > 1:
-                    prior *= 1 - ALL
-                    prior[-1] += ALL
-                of_pairs.append(prior)
-            priors.append(of_pairs)
-    evidence = np.array([[prior @ like for prior, (_, _, like, _, _) in zip(of_pairs, pairs)] for of_pairs in priors])
-    log = np.log(np.maximum(evidence, 1e-300)).sum(1)
-    weight = np.exp(log - log.max(initial=-np.inf))
+def in_common(cosines):
+    """What share of their variance the errors of the cosines have in common: their mean correlation (Olkin and Siotani 1976)."""
+    c = np.clip(cosines, 0, MOST_COSINE)
+    c[np.diag_indices(len(c))] = 1.0
+    places = [(i, j) for i in range(len(c)) for j in range(i)]
     found = []
-    for at, (_, _, like, _, _) in enumerate(pairs):
-        chance = sum(w * of_pairs[at] * like / e for w, of_pairs, e in zip(weight, priors, np.maximum(evidence[:, at], 1e-300)))
+    for at, (i, j) in enumerate(places):
+        for k, l in places[:at]:
+            squares = c[i, k] ** 2 + c[i, l] ** 2 + c[j, k] ** 2 + c[j, l] ** 2
+            triples = c[i, j] * (c[i, k] * c[i, l] + c[j, k] * c[j, l]) + c[k, l] * (c[i, k] * c[j, k] + c[i, l] * c[j, l])
+            covariance = 0.5 * c[i, j] * c[k, l] * squares + c[i, k] * c[j, l] + c[i, l] * c[j, k] - triples
+            found.append(covariance / ((1 - c[i, j] ** 2) * (1 - c[k, l] ** 2)))
+    return min(max(np.mean(found), 0.0), MOST_IN_COMMON) if found else 0.0
+
+
+def shares(pairs, common):
+    """Posterior of the share of every pair. Before, it is all of the smaller party: for all pairs together with probability EVERYWHERE,
+    for each with probability ALL. Otherwise it lies about a level that all pairs share, nearer or further."""
+    stories = [(1.0, 1e-3, EVERYWHERE)]
+    stories += [(level, apart, (1 - EVERYWHERE) / len(LEVELS) / len(ALIKE)) for level in LEVELS for apart in ALIKE]
+    priors, likes = [], []
+    for _, grid, errors, may_be_all, _ in pairs:
+        of_stories = np.array([np.exp(-0.5 * ((grid - level) / apart) ** 2) + 1e-12 for level, apart, _ in stories])
+        of_stories /= of_stories.sum(1)[:, None]
+        if may_be_all and len(grid) > 1:
+            all_of_it = np.array([1.0 if level == 1 else ALL for level, _, _ in stories])
+            of_stories *= 1 - all_of_it[:, None]
+            of_stories[:, -1] += all_of_it
+        priors.append(of_stories)
+        # By the error that all pairs have in common.
+        log = -0.5 * (errors - math.sqrt(common) * IN_COMMON[:, None]) ** 2 / (1 - common)
+        likes.append(np.exp(log - log.max()))
+    evidence = [np.maximum(prior @ like.T, 1e-300) for prior, like in zip(priors, likes)]  # of each story and common error
+    log = sum(np.log(of_pair) for of_pair in evidence) - 0.5 * IN_COMMON**2 if pairs else np.zeros(1)
+    weight = np.exp(log - log.max()) * np.array([chance for *_, chance in stories])[:, None] if pairs else None
+    found = []
+    for prior, like, of_pair in zip(priors, likes, evidence):
+        chance = np.einsum("se,sg,eg->g", weight / of_pair, prior, like)
         found.append(chance / chance.sum())
     return found
 
@@ -276,7 +298,7 @@ def findings(r):
     found = []
     for pair in overlaps(r)[2]:
         if pair["above"] < SURE:
-            found.append(("no overlap" if pair["share"] + SURE * pair["sd"] < 0.5 else "overlap not seen", pair["at"]))
+            found.append(("no overlap" if pair["most"] < 0.5 else "overlap not seen", pair["at"]))
         elif pair["beyond"] > SURE:
             found.append(("overlap outside the declared range", pair["at"]))
     found += [("many missing", j) for j in range(r.p) if 1 - r.rate[j] > MANY_MISSING]
@@ -369,6 +391,22 @@ def shifts(r, F, y, Pr, n, m, k, t, ty, block, home):
         if o != home and not all_of_it[home]:
             shift_y[o], shift_yv[o] = (y @ p) * math.sqrt(ty * tp) * k / m[o, home], ty * tp * k / m[o, home] ** 2
     return shift, shift_v, shift_y, shift_yv
+
+
+def column_shifts(r):
+    """The same for every column and every other party, in standard deviations: (column, party, shift, its standard error)."""
+    Z, P = prepared(r)
+    m, found = overlaps(r)[0], []
+    for j in range(r.p):
+        i = r.of_party[j]
+        variance = max((r.B - r.spurious)[j, j], 3 * r.eta[j])
+        t = r.n[i] / r.k / r.rate[j] + (r.noise[j] / r.rate[j]) ** 2 / variance
+        for o in range(len(r.parties)):
+            if o != i and r.share[i, o][0] < 1:
+                both = t * (r.n[o] / r.k + r.noise_p[o] ** 2)
+                cosine = Z[:, j] @ P[:, o] / math.sqrt((Z[:, j] @ Z[:, j]) * (P[:, o] @ P[:, o]))
+                found.append((j, o, cosine * math.sqrt(both) * r.k / m[i, o], math.sqrt(both * r.k) / m[i, o]))
+    return found
 
 
 def lost(l):
@@ -510,7 +548,7 @@ def r_squared(r, label, features, level=0.95, folds=5):
     estimate = (local + scores.sum() - moved) / sy2
     whole = fit(r, label, features)
     of_moments = 4 * r.eta[label] ** 2 * (squares if own.any() else 0) + 2 * max(r.eta) ** 2 * squares**2
-    n = float(np.min(m[home])) * r.rate[label]
+    n = float(np.min(m[home, at])) * r.rate[label]
     of_sampling = 4 * sy2**2 * max(estimate, 0) * (1 - min(estimate, 1)) ** 2 / n
     variance = (2 * k * max(of_gram, scores.var(ddof=1)) + of_moments + of_sampling) / sy2**2
     variance += whole.r2_variance + 2 * (estimate * r.eta[label] / sy2) ** 2
