@@ -606,7 +606,8 @@ pub fn fit(dataset: &PublicDataset, regression: &Regression) -> Result<Model, Er
 
     let coefficients = features.iter().enumerate().map(|(at, &j)| {
         let parts = found.parts.as_ref().map(|parts| {
-            let VarianceParts { privacy, mixing, correlations, sampling, clipping } = parts[at];
+            // Everybody is everywhere in the releases that are read here: `people` is nothing.
+            let VarianceParts { privacy, mixing, correlations, sampling, clipping, people: _ } = parts[at];
             Parts { privacy, mixing, correlations, sampling, clipping }
         });
         let shown = Shown {

@@ -228,35 +228,28 @@ fn stories() -> Vec<Story> {
     std::iter::once(everywhere).chain((0..count).flat_map(about)).collect()
 }
 
-/// For each pair the posterior chances of its shares, given the cosines of all parties' presence.
-pub(super) fn shares(pairs: &[Pair], cosines: &Mat<f64>) -> Vec<Vec<f64>> {
-    let (stories, common) = (stories(), in_common(cosines));
-    let (most, count) = IN_COMMON;
-    let nodes: Vec<f64> = (0..count).map(|i| most * (2.0 * i as f64 / (count - 1) as f64 - 1.0)).collect();
-    let read = |pair: &Pair| {
+/// What a pair's presence says to each story, for each error that all pairs have in common.
+struct Reading {
+    priors: Vec<Vec<f64>>,
+    likelihoods: Vec<Vec<f64>>,
+    evidences: Vec<Vec<f64>>,
+}
+
+impl Reading {
+    fn new(pair: &Pair, stories: &[Story], nodes: &[f64], common: f64) -> Self {
         let priors: Vec<Vec<f64>> = stories.iter().map(|story| pair.prior(story)).collect();
-        let likelihoods = pair.likelihoods(&nodes, common);
-        let evidence =
-            |prior: &Vec<f64>| likelihoods.iter().map(|of| dot(prior, of).max(1e-300)).collect::<Vec<f64>>();
-        let evidences: Vec<Vec<f64>> = priors.iter().map(evidence).collect();
-        (priors, likelihoods, evidences)
-    };
-    let readings: Vec<_> = pairs.iter().map(read).collect();
-    // How likely each story is together with each error that all pairs have in common.
-    let log = |story: usize, node: usize| {
-        let of_pairs: f64 = readings.iter().map(|(_, _, evidences)| evidences[story][node].ln()).sum();
-        of_pairs + stories[story].chance.ln() - 0.5 * nodes[node].powi(2)
-    };
-    let logs: Vec<f64> = (0..stories.len())
-        .flat_map(|story| (0..count).map(move |node| (story, node)))
-        .map(|(s, n)| log(s, n))
-        .collect();
-    let weights = normalised(&logs);
-    let posterior = |(priors, likelihoods, evidences): &(Vec<Vec<f64>>, Vec<Vec<f64>>, Vec<Vec<f64>>)| {
-        let mut chances = vec![0.0; likelihoods[0].len()];
-        for (story, prior) in priors.iter().enumerate() {
-            for (node, likelihood) in likelihoods.iter().enumerate() {
-                let weight = weights[story * count + node] / evidences[story][node];
+        let likelihoods = pair.likelihoods(nodes, common);
+        let evidence = |prior: &Vec<f64>| likelihoods.iter().map(|of| dot(prior, of).max(1e-300)).collect();
+        Self { evidences: priors.iter().map(evidence).collect(), priors, likelihoods }
+    }
+
+    /// Chances of the shares, if `weights` are those of stories and errors, story by story.
+    fn posterior(&self, weights: &[f64]) -> Vec<f64> {
+        let mut chances = vec![0.0; self.priors[0].len()];
+        let count = self.likelihoods.len();
+        for (story, prior) in self.priors.iter().enumerate() {
+            for (node, likelihood) in self.likelihoods.iter().enumerate() {
+                let weight = weights[story * count + node] / self.evidences[story][node];
                 for ((chance, prior), likelihood) in chances.iter_mut().zip(prior).zip(likelihood) {
                     *chance += weight * prior * likelihood;
                 }
@@ -264,6 +257,23 @@ pub(super) fn shares(pairs: &[Pair], cosines: &Mat<f64>) -> Vec<Vec<f64>> {
         }
         let total: f64 = chances.iter().sum();
         chances.into_iter().map(|chance| chance / total).collect()
-    };
-    readings.iter().map(posterior).collect()
+    }
+}
+
+/// For each pair the posterior chances of its shares, given the cosines of all parties' presence.
+pub(super) fn shares(pairs: &[Pair], cosines: &Mat<f64>) -> Vec<Vec<f64>> {
+    let (stories, common) = (stories(), in_common(cosines));
+    let (most, count) = IN_COMMON;
+    let nodes: Vec<f64> = (0..count).map(|i| most * (2.0 * i as f64 / (count - 1) as f64 - 1.0)).collect();
+    let readings: Vec<Reading> =
+        pairs.iter().map(|pair| Reading::new(pair, &stories, &nodes, common)).collect();
+    let mut logs = Vec::with_capacity(stories.len() * count);
+    for (at, story) in stories.iter().enumerate() {
+        for (error, node) in nodes.iter().enumerate() {
+            let of_pairs: f64 = readings.iter().map(|reading| reading.evidences[at][error].ln()).sum();
+            logs.push(of_pairs + story.chance.ln() - 0.5 * node * node);
+        }
+    }
+    let weights = normalised(&logs);
+    readings.iter().map(|reading| reading.posterior(&weights)).collect()
 }
