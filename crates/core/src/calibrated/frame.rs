@@ -4,8 +4,13 @@
 //!
 //! How well they fit a table does not matter for privacy: the lemmas hold for all of them.
 
-use super::{CalibratedError, Layout, PartyPlan, STAGES};
+use std::iter::zip;
+
+use super::party::{CohortNoise, TWO_LEVELS_CENTRE};
+use super::shape::{Located, located};
+use super::{COHORT_STAGES, CalibratedError, Layout, PartyPlan, STAGES};
 use crate::encoding::{Ball, EncodingError, LARGEST_SCALED, Q, Scaling};
+use crate::noise::Sigma;
 use crate::stage::moment_count;
 
 /// Half-width of a column's box in standard deviations, before growth.
@@ -118,9 +123,70 @@ impl PartyPlan {
         self.layout.numeric().iter().map(|&numeric| Standard::public(numeric)).collect()
     }
 
-    /// What the first round said.
+    /// What the first stage said.
     pub(super) fn first_round(&self, earlier: &[Vec<i64>]) -> Result<Vec<Standard>, CalibratedError> {
-        self.round(0, &self.before(), &earlier[0])
+        match &self.cohort {
+            None => self.round(0, &self.before(), &earlier[0]),
+            Some(noise) => self.shaped(noise, &earlier[0]),
+        }
+    }
+
+    /// What the shapes say of each column.
+    fn shaped(&self, noise: &CohortNoise, sums: &[i64]) -> Result<Vec<Standard>, CalibratedError> {
+        let (bins, two_levels) = (self.bins(), self.layout.two_levels());
+        let counted = self.layout.width() - bins.len();
+        let expected =
+            bins.iter().map(|(_, bins)| bins.count()).sum::<usize>() + counted + self.layout.groups();
+        self.check_count(0, sums, expected)?;
+        let (sums, present) = sums.split_at(expected - self.layout.groups());
+        let groups = self.layout.encoded_groups();
+        let (mut rest, mut bins) = (sums, bins.into_iter());
+        let mut columns = Vec::with_capacity(self.layout.width());
+        for (column, before) in self.before().into_iter().enumerate() {
+            let people = present[groups[column]].max(1) as f64;
+            if before.numeric {
+                let (bounds, bins) = bins.next().expect("bins of every numeric column");
+                let (own, others) = rest.split_at(bins.count());
+                rest = others;
+                let found = located(&bins, bounds, own, noise.shapes.count.get() as f64);
+                columns.push(found.map_or(before, |found| self.standard(&before, found)));
+            } else {
+                let (own, others) = rest.split_at(1);
+                rest = others;
+                let (mean, sigma) = if two_levels[column] {
+                    (own[0] as f64 / people * 0.5 + TWO_LEVELS_CENTRE, noise.shapes.difference.get() as f64 * 0.5)
+                } else {
+                    (own[0] as f64 / people, noise.shapes.count.get() as f64)
+                };
+                let (mean, error) = (mean.clamp(0.0, 1.0), sigma / people);
+                let found = Located { mean, variance: mean * (1.0 - mean) + error, error, inflation: error };
+                columns.push(self.standard(&before, found));
+            }
+        }
+        Ok(columns)
+    }
+
+    /// A column that was located within its public range.
+    fn standard(&self, before: &Standard, found: Located) -> Standard {
+        let Located { mean, variance, error, inflation } = found;
+        let sd = variance.sqrt().max(SMALLEST_SCALE);
+        let reach = BOX * self.growth * sd + 2.0 * error;
+        let (low, high) =
+            if before.numeric { ((mean - reach).max(-1.0), (mean + reach).min(1.0)) } else { (0.0, 1.0) };
+        let resolved = if variance > 0.0 { (1.0 - inflation / variance).max(0.0) } else { 0.0 };
+        Standard { numeric: before.numeric, mean, error, sd, resolved, low, high }
+    }
+
+    /// How many subjects have the values of each encoded column, by the counts at the end of the
+    /// sums of a standardisation round; n in format 1.
+    fn counted(&self, sums: &[i64]) -> Vec<f64> {
+        match self.layout.groups() {
+            0 => vec![self.rows as f64; self.layout.width()],
+            groups => {
+                let present = &sums[sums.len() - groups..];
+                self.layout.encoded_groups().iter().map(|&group| present[group].max(1) as f64).collect()
+            }
+        }
     }
 
     /// What one round says: mean and spread of each column within the window that it was encoded
@@ -132,16 +198,18 @@ impl PartyPlan {
         sums: &[i64],
     ) -> Result<Vec<Standard>, CalibratedError> {
         let width = self.layout.width();
-        check_count(stage, sums, width + self.layout.squares().len())?;
-        let n = self.plan.rows() as f64;
+        self.check_count(stage, sums, width + self.layout.squares().len() + self.layout.groups())?;
         let q = f64::from(Q);
-        let error = self.round.sum.get() as f64 / (n * q);
-        let square_error = self.round.square.get() as f64 / (n * q * q);
         let mut columns = Vec::with_capacity(width);
         let mut next_square = width;
-        for (before, &sum) in before.iter().zip(sums) {
+        let about = zip(self.counted(sums), self.layout.two_levels());
+        for ((before, &sum), (n, two_levels)) in before.iter().zip(sums).zip(about) {
+            let error = self.round.sum.get() as f64 / (n * q);
+            let square_error = self.round.square.get() as f64 / (n * q * q);
             let (a, h) = before.window();
             let mean = sum as f64 / (n * q);
+            let centred = two_levels && self.cohort.is_some();
+            let mean = if centred { mean + TWO_LEVELS_CENTRE } else { mean };
             let (mean, variance, inflation) = if before.numeric {
                 let mean = mean.clamp(-1.0, 1.0);
                 let square = sums[next_square] as f64 / (n * q * q);
@@ -179,20 +247,46 @@ impl PartyPlan {
         frame: &Frame,
     ) -> Result<Vec<f64>, CalibratedError> {
         let sums = &earlier[2];
-        check_count(2, sums, moment_count(self.layout.width()))?;
-        let all = self.plan.rows() as f64 * f64::from(Q);
-        let mean = |(scaling, &sum): (&Scaling, &i64)| {
+        let (width, groups) = (self.layout.width(), self.layout.groups());
+        self.check_count(2, sums, moment_count(width, groups))?;
+        let (own, q) = (self.layout.encoded_groups(), f64::from(Q));
+        let counts = self.present(earlier)?;
+        let mean = |(column, scaling): (usize, &Scaling)| {
             let end = |end: f64| (end - scaling.centre) / scaling.scale;
+            // Over the rows that have the column itself.
+            let (sum, all) = match own.get(column) {
+                None => (sums[column], self.rows as f64 * q),
+                Some(&group) => (sums[group * width + column], counts[group] * q),
+            };
             (sum as f64 / all).clamp(end(scaling.low), end(scaling.high))
         };
-        Ok(frame.scalings.iter().zip(sums).map(mean).collect())
+        Ok(frame.scalings.iter().enumerate().map(mean).collect())
     }
-}
 
-fn check_count(stage: usize, sums: &[i64], expected: usize) -> Result<(), CalibratedError> {
-    if sums.len() == expected {
-        Ok(())
-    } else {
-        Err(CalibratedError::Sums { stage: STAGES[stage], expected, found: sums.len() })
+    /// About how many subjects have each presence group, at least 1: the counts of the second stage
+    /// and the third, each by how well it is known. None in format 1.
+    pub fn present(&self, earlier: &[Vec<i64>]) -> Result<Vec<f64>, CalibratedError> {
+        let (width, groups) = (self.layout.width(), self.layout.groups());
+        let Some(cohort) = &self.cohort else { return Ok(Vec::new()) };
+        self.check_count(1, &earlier[1], width + self.layout.squares().len() + groups)?;
+        self.check_count(2, &earlier[2], moment_count(width, groups))?;
+        let second = &earlier[1][earlier[1].len() - groups..];
+        let third = &earlier[2][moment_count(width, groups) - groups * (groups - 1) / 2 - groups..];
+        let variance = |sigma: Sigma| sigma.get() as f64 * sigma.get() as f64;
+        let of_third = variance(cohort.joint.own);
+        let count = |((&second, &third), &sigma): ((&i64, &i64), &Sigma)| {
+            let of_second = variance(sigma);
+            let count = (second as f64 * of_third + third as f64 * of_second) / (of_second + of_third);
+            count.max(1.0)
+        };
+        Ok(second.iter().zip(third).zip(&cohort.counts[1]).map(count).collect())
+    }
+
+    fn check_count(&self, stage: usize, sums: &[i64], expected: usize) -> Result<(), CalibratedError> {
+        if sums.len() == expected {
+            return Ok(());
+        }
+        let names = if self.cohort.is_some() { COHORT_STAGES } else { STAGES };
+        Err(CalibratedError::Sums { stage: names[stage], expected, found: sums.len() })
     }
 }
