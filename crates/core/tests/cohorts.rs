@@ -4,8 +4,8 @@
 
 use faer::Mat;
 use potluck_core::learn::{
-    Clipping, DeclaredOverlaps, Evidence, Level, OverlapConcern, PartyPeople, People, Released, Tails,
-    column_shifts, explained_share, posterior,
+    Clipping, DeclaredOverlaps, Evidence, Level, OverlapConcern, PartyPeople, People, PresentValues,
+    Released, Tails, column_shifts, explained_share, posterior,
 };
 use serde_json::Value;
 
@@ -67,12 +67,17 @@ fn with_evidence<T>(case: &Value, declared: &DeclaredOverlaps, test: impl FnOnce
     let presence = matrix(&case["presence"]);
     let presence_noise = numbers(&case["presence_noise"]);
     let members: Vec<Vec<usize>> = case["parties"].as_array().unwrap().iter().map(indices).collect();
+    let values: Vec<PresentValues> = (0..members.len())
+        .map(|at| PresentValues {
+            may_miss: flags(&case["may_miss"][at]),
+            counts: matrix(&case["counts"][at]).iter().map(|of| (of[0], of[1])).collect(),
+            pairs: matrix(&case["pairs"][at]).concat(),
+        })
+        .collect();
     let party = |at: usize| PartyPeople {
         presence: &presence[at],
         presence_noise: presence_noise[at],
-        may_miss: flags(&case["may_miss"][at]),
-        counts: matrix(&case["counts"][at]).iter().map(|of| (of[0], of[1])).collect(),
-        pairs: matrix(&case["pairs"][at]).concat(),
+        values: &values[at],
     };
     let parties: Vec<_> = members.iter().enumerate().map(|(at, of)| (of.clone(), party(at))).collect();
     let people = People::of_parties(&released, &parties, declared);
@@ -217,4 +222,80 @@ fn a_study_that_declares_everybody_everywhere_is_told_when_ids_do_not_match() {
     with_evidence(&cases()[0], &DeclaredOverlaps::of_all([1.0, 1.0]), |evidence| {
         assert!(evidence.people.overlaps().iter().all(|overlap| overlap.concern().is_none()));
     });
+}
+
+/// Four numeric columns of one party, of which three may be missing, and stages summed without
+/// noise.
+mod moments {
+    use potluck_core::accounting::Mu;
+    use potluck_core::calibrated::{Layout, PartyPlan, Plan};
+    use potluck_core::encoding::{Bounds, EncodedRows, Encoder, Q, Values};
+    use potluck_core::learn::LocalMoments;
+
+    const MAY_MISS: [bool; 4] = [true, false, true, true];
+
+    fn party(rows: u64) -> PartyPlan {
+        let encoder = || Encoder::Numeric(Bounds::new(-1.0, 1.0).unwrap());
+        let layout = Layout::of_cohort((0..4).map(|_| encoder()).collect(), &MAY_MISS, rows);
+        let mu = Mu::from_f64(64.0).unwrap();
+        let plan = Plan::new(rows, mu, std::slice::from_ref(&layout), None).unwrap();
+        plan.party(layout).unwrap()
+    }
+
+    /// Columns that go together, with values missing here and there.
+    fn table(rows: usize) -> Vec<Vec<f64>> {
+        let wave = |row: usize, by: f64| (row as f64 * by).sin();
+        let value = |row: usize, column: usize| {
+            let missing = MAY_MISS[column] && (row * (7 + column)) % 11 < 2 * column + 1;
+            let common = wave(row, 0.7);
+            if missing { f64::NAN } else { 0.2 * common + 0.1 * wave(row, 1.3 + column as f64) }
+        };
+        (0..4).map(|column| (0..rows).map(|row| value(row, column)).collect()).collect()
+    }
+
+    #[test]
+    fn covariances_are_those_of_the_people_who_have_both_values() {
+        let rows = 20_000;
+        let (party, columns) = (party(rows as u64), table(rows));
+        let mut sums: Vec<Vec<i64>> = Vec::new();
+        for _ in 0..3 {
+            let stage = party.stage(&sums).unwrap().unwrap();
+            let values: Vec<Values<'_>> = columns.iter().map(|column| Values::Numbers(column)).collect();
+            let mut encoded = EncodedRows::default();
+            stage.encode(&values, rows, &mut encoded);
+            let mut found = vec![0; stage.coordinates()];
+            stage.accumulate(&[], 0, &encoded, &mut found);
+            sums.push(found);
+        }
+        let frame = party.frame(&sums).unwrap();
+        let moments = LocalMoments::new(&party, &sums, &frame).unwrap();
+        let present = moments.present.as_ref().unwrap();
+        assert_eq!(present.may_miss, MAY_MISS);
+        // The ball cuts nobody here, so that every moment can be computed directly.
+        let radius = (frame.ball.norm_squared() as f64).sqrt() / f64::from(Q);
+        let standardised = |row: usize, column: usize| {
+            let scaling = frame.scalings[column];
+            let x = columns[column][row];
+            x.is_finite().then(|| (x.clamp(scaling.low, scaling.high) - scaling.centre) / scaling.scale)
+        };
+        for i in 0..4 {
+            for j in 0..4 {
+                let both: Vec<(f64, f64)> = (0..rows)
+                    .filter(|&row| {
+                        let square = (0..4).filter_map(|c| standardised(row, c)).map(|x| x * x).sum::<f64>();
+                        assert!(square.sqrt() < radius, "somebody is cut");
+                        true
+                    })
+                    .filter_map(|row| Some((standardised(row, i)?, standardised(row, j)?)))
+                    .collect();
+                let n = both.len() as f64;
+                assert!((present.pairs[i * 4 + j] - n).abs() < 1e-6, "{i} {j}");
+                let mean = |of: fn(&(f64, f64)) -> f64| both.iter().map(of).sum::<f64>() / n;
+                let covariance = mean(|x| x.0 * x.1) - mean(|x| x.0) * mean(|x| x.1);
+                assert!((moments.covariance[i * 4 + j] - covariance).abs() < 1e-3, "{i} {j}");
+            }
+            assert!((present.counts[i].0 - present.pairs[i * 5]).abs() < 1e-6);
+            assert!(present.counts[i].1 > 0.0 && moments.mean_noise[i] > 0.0);
+        }
+    }
 }

@@ -154,7 +154,10 @@ impl PartyPlan {
                 let (own, others) = rest.split_at(1);
                 rest = others;
                 let (mean, sigma) = if two_levels[column] {
-                    (own[0] as f64 / people * 0.5 + TWO_LEVELS_CENTRE, noise.shapes.difference.get() as f64 * 0.5)
+                    (
+                        own[0] as f64 / people * 0.5 + TWO_LEVELS_CENTRE,
+                        noise.shapes.difference.get() as f64 * 0.5,
+                    )
                 } else {
                     (own[0] as f64 / people, noise.shapes.count.get() as f64)
                 };

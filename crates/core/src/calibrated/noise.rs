@@ -61,7 +61,11 @@ impl ShapeNoise {
 /// Lemma S1 of docs/PRIVACY.md#shapes, with the weights w of the groups.
 pub(super) fn shape_counts(mu: Mu, share: Share, layout: &Layout) -> Result<Vec<Sigma>, SigmaError> {
     let change = layout.shapes_change_squared();
-    layout.shapes_count_weights().iter().map(|&quarters| sigma_for(mu, share, (4 * change, quarters))).collect()
+    layout
+        .shapes_count_weights()
+        .iter()
+        .map(|&quarters| sigma_for(mu, share, (4 * change, quarters)))
+        .collect()
 }
 
 /// Noise scales of the counts of the presence groups in a standardisation round: w·σ_c²μ_q² ≥ Δ².

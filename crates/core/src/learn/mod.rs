@@ -25,7 +25,7 @@ mod student;
 
 pub use coefficients::{Affine, Coefficients, Covariance, Interval, Level, Original};
 pub use least_squares::{Estimand, Fit, Ridge, Spectrum, Stability, debiased, ols};
-pub use local::{Centre, Clipping, LocalMoments, Tails};
+pub use local::{Centre, Clipping, LocalMoments, PresentValues, Tails};
 pub use moments::{Moments, Solution};
 pub use posterior::{
     ColumnShift, Concern, DeclaredOverlaps, Evidence, ExplainedShare, Overlap, OverlapConcern, PartyPeople,

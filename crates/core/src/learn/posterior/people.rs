@@ -4,7 +4,7 @@
 use faer::Mat;
 
 use super::overlaps::{Overlap, Pair, cosines, shares};
-use crate::learn::Released;
+use crate::learn::{PresentValues, Released};
 
 /// Smallest share of a party's people that is believed to have a value, and any two values.
 const LEAST_RATE: (f64, f64) = (0.01, 1e-4);
@@ -19,12 +19,8 @@ pub struct PartyPeople<'a> {
     pub presence: &'a [f64],
     /// Standard deviation of that noise.
     pub presence_noise: f64,
-    /// By column, whether values may be missing.
-    pub may_miss: Vec<bool>,
-    /// By column, how many values are present, and the standard deviation of the noise in that.
-    pub counts: Vec<(f64, f64)>,
-    /// For each two columns, at how many people both are present, row by row.
-    pub pairs: Vec<f64>,
+    /// How many of them have which values.
+    pub values: &'a PresentValues,
 }
 
 /// What is declared of the people that two parties have in common, as a share of the smaller one's;
@@ -127,16 +123,17 @@ impl People {
     /// of values are present.
     fn count(&mut self, party: usize, members: &[usize], of: &PartyPeople<'_>, k: f64) {
         let (mut n, of_n) = (of.presence.iter().sum::<f64>(), of.presence_noise * k.sqrt());
-        if let Some(always) = of.may_miss.iter().position(|&miss| !miss) {
-            let (count, error) = of.counts[always];
+        let PresentValues { may_miss, counts, pairs } = of.values;
+        if let Some(always) = may_miss.iter().position(|&miss| !miss) {
+            let (count, error) = counts[always];
             let precision = (of_n.powi(-2), error.powi(-2));
             n = (n * precision.0 + count * precision.1) / (precision.0 + precision.1);
         }
         n = n.max(1.0);
         self.held[party] = n;
         for (at, &column) in members.iter().enumerate() {
-            if of.may_miss[at] {
-                let (count, error) = of.counts[at];
+            if may_miss[at] {
+                let (count, error) = counts[at];
                 self.rates[column] = (count / n).clamp(LEAST_RATE.0, 1.0);
                 self.rate_errors[column] = error / count.max(1.0);
             }
@@ -145,7 +142,7 @@ impl People {
             for (j, &column) in members.iter().enumerate() {
                 let (one, other) = (self.rates[row], self.rates[column]);
                 let least = (one + other - 1.0).max(LEAST_RATE.1);
-                let both = (of.pairs[i * members.len() + j] / n).clamp(LEAST_RATE.1, 1.0);
+                let both = (pairs[i * members.len() + j] / n).clamp(LEAST_RATE.1, 1.0);
                 let both = both.max(least).min(one.min(other));
                 self.joint[(row, column)] = if i == j { one } else { both };
             }
