@@ -32,7 +32,7 @@ use crate::noise::SigmaError;
 
 pub use frame::Frame;
 pub(crate) use frame::Standard;
-pub use layout::Layout;
+pub use layout::{Declared, Layout};
 pub use bins::bins;
 pub use noise::{JointNoise, MomentNoise, RoundNoise, ShapeNoise};
 pub use party::PartyPlan;
