@@ -16,11 +16,9 @@ use rand_core::Rng;
 /// it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Statistic {
-    /// Of every encoded column in order: of a number how many lie in each bin, of a level the sum.
-    /// Then how many rows have each presence group.
-    Shapes,
     /// Every encoded column, then the squares of these columns; then how many rows have each
-    /// presence group, if there are groups.
+    /// presence group, if there are groups; then how many values lie in each cell of every numeric
+    /// column, if they are counted.
     Standardise {
         /// The columns whose squares are summed.
         squares: Vec<usize>,
@@ -65,8 +63,10 @@ impl Stage {
     pub fn coordinates(&self) -> usize {
         let (width, groups) = (self.encoder.width(), self.encoder.groups());
         match &self.statistic {
-            Statistic::Shapes => self.encoder.bins().into_iter().map(places).sum::<usize>() + groups,
-            Statistic::Standardise { squares } => width + squares.len() + groups,
+            Statistic::Standardise { squares } => {
+                let cells: usize = self.encoder.bins().iter().map(Bins::count).sum();
+                width + squares.len() + groups + cells
+            }
             Statistic::Moments => moment_count(width, groups),
             Statistic::Mixed { k, .. } => *k as usize * width,
         }
@@ -80,7 +80,7 @@ impl Stage {
     pub fn sum_limit(&self) -> i64 {
         match self.statistic {
             Statistic::Mixed { .. } => NOISED_SUM_LIMIT,
-            Statistic::Shapes | Statistic::Standardise { .. } | Statistic::Moments => INTEGER_SUM_LIMIT,
+            Statistic::Standardise { .. } | Statistic::Moments => INTEGER_SUM_LIMIT,
         }
     }
 
@@ -97,7 +97,7 @@ impl Stage {
     pub fn scale(&self) -> f64 {
         match self.statistic {
             Statistic::Mixed { mixing, k } => f64::from(Q) * (mixing.column_norm_squared(k) as f64).sqrt(),
-            Statistic::Shapes | Statistic::Standardise { .. } | Statistic::Moments => 1.0,
+            Statistic::Standardise { .. } | Statistic::Moments => 1.0,
         }
     }
 
@@ -116,21 +116,20 @@ impl Stage {
         let labelled = |row: &str, column: usize| (row.to_owned(), names[column].as_str());
         match &self.statistic {
             Statistic::Mixed { .. } => labelled(&(coordinate / width).to_string(), coordinate % width),
-            Statistic::Shapes => {
-                let mut rest = coordinate;
-                for (column, bins) in self.encoder.bins().into_iter().enumerate() {
-                    match bins {
-                        Some(_) if rest < places(bins) => return labelled(&format!("bin {rest}"), column),
-                        None if rest == 0 => return labelled("sum", column),
-                        _ => rest -= places(bins),
-                    }
-                }
-                ("present".to_owned(), of_group(rest))
-            }
             Statistic::Standardise { .. } if coordinate < width => labelled("sum", coordinate),
-            Statistic::Standardise { squares } => match squares.get(coordinate - width) {
-                Some(&column) => labelled("square", column),
-                None => ("present".to_owned(), of_group(coordinate - width - squares.len())),
+            Statistic::Standardise { squares } => match coordinate - width {
+                at if at < squares.len() => labelled("square", squares[at]),
+                at if at < squares.len() + groups => ("present".to_owned(), of_group(at - squares.len())),
+                at => {
+                    let mut rest = at - squares.len() - groups;
+                    for (bins, column) in self.encoder.bins().iter().zip(self.encoder.numeric()) {
+                        if rest < bins.count() {
+                            return labelled(&format!("cell {rest}"), column);
+                        }
+                        rest -= bins.count();
+                    }
+                    unreachable!("the coordinate is one of the stage")
+                }
             },
             Statistic::Moments => {
                 let sums = width * groups.max(1);
@@ -190,21 +189,10 @@ impl Stage {
     ) {
         let (width, groups) = (self.encoder.width(), self.encoder.groups());
         match &self.statistic {
-            Statistic::Shapes => {
-                let mut rest = sums;
-                for (column, bins) in self.encoder.bins().into_iter().enumerate() {
-                    let (own, others) = rest.split_at_mut(places(bins));
-                    match bins {
-                        Some(_) => add_counts(encoded.column(column), own),
-                        None => own[0] += arch.dispatch(Sum(encoded.column(column))),
-                    }
-                    rest = others;
-                }
-                add_presence(arch, encoded, rest);
-            }
             Statistic::Standardise { squares } => {
                 let (own, rest) = sums.split_at_mut(width);
-                let (squared, present) = rest.split_at_mut(squares.len());
+                let (squared, rest) = rest.split_at_mut(squares.len());
+                let (present, mut cells) = rest.split_at_mut(groups);
                 for (column, sum) in own.iter_mut().enumerate() {
                     *sum += arch.dispatch(Sum(encoded.column(column)));
                 }
@@ -212,6 +200,11 @@ impl Stage {
                     *sum += arch.dispatch(Dot(encoded.column(column), encoded.column(column)));
                 }
                 add_presence(arch, encoded, present);
+                for (numeric, bins) in self.encoder.bins().iter().enumerate() {
+                    let (own, others) = cells.split_at_mut(bins.count());
+                    add_counts(encoded.cells(numeric), own);
+                    cells = others;
+                }
             }
             Statistic::Moments => add_moments(arch, encoded, groups, sums),
             Statistic::Mixed { mixing: Mixing::Buckets, k } => {
@@ -251,11 +244,6 @@ impl Stage {
         }
         assert!(rest.is_empty(), "every sum has a noise scale");
     }
-}
-
-/// How many sums an encoded column has among the shapes.
-fn places(bins: Option<&Bins>) -> usize {
-    bins.map_or(1, Bins::count)
 }
 
 /// Sums, squares and products of so many columns, and counts of so many presence groups.

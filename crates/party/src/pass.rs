@@ -5,7 +5,6 @@
 //! shared behind a lock. If values are bad, the error is that of the first bad batch, however the
 //! threads ran, and in it of the first bad column.
 
-use std::cmp::Ordering::{Equal, Greater, Less};
 use std::collections::HashMap;
 use std::hash::RandomState;
 use std::num::NonZero;
@@ -18,7 +17,7 @@ use potluck_core::encoding::EncodedRows;
 use potluck_core::mixing::SubjectDigest;
 use potluck_core::stage::{Stage, Statistic};
 use potluck_release::remedy::{Problem, Remedy};
-use potluck_release::study::{IdKind, Party, Study};
+use potluck_release::study::{IdKind, Party, Study, TableRows};
 
 use crate::duplicates::{Fingerprints, find_repeated};
 use crate::reading::{Access, ExtraColumns, Reading};
@@ -76,8 +75,13 @@ impl<'a> Input<'a> {
         Converter::new(self.table.name(), text, self.study, self.party.columns(), self.id_column)
     }
 
-    fn wrong_rows(&self, how: &str) -> Error {
-        Error::wrong_rows(self.table.name(), how, self.study.definition().rows())
+    /// How many rows the table may have.
+    fn rows(&self) -> TableRows {
+        self.study.definition().table_rows(self.party)
+    }
+
+    fn check_rows(&self, rows: u64) -> Result<(), Error> {
+        Error::check_rows(self.table.name(), rows, self.rows())
     }
 
     /// Validates the whole table and returns the stage's exact sums. `progress` is told how many
@@ -86,7 +90,7 @@ impl<'a> Input<'a> {
     /// The first pass looks for duplicate ids. Later ones refuse a table that was changed since,
     /// and read ids only if the stage mixes by them.
     pub(crate) fn sums(&self, stage: &Stage, progress: &Progress<'_>) -> Result<Sums, Error> {
-        let rows = self.study.definition().rows();
+        let rows = self.rows();
         let has_ids = self.study.definition().id_kind() != IdKind::Row;
         let search = has_ids && !self.searched.load(Ordering::Relaxed);
         let mixes = matches!(stage.statistic, Statistic::Mixed { .. });
@@ -94,10 +98,8 @@ impl<'a> Input<'a> {
             if search || mixes { &self.columns[..] } else { &self.columns[..self.party.columns().len()] };
         let parts = self.table.parts(columns)?;
         // Where the file says how many there are, nobody has to wait for a pass to know.
-        match parts.rows.map(|claimed| claimed.cmp(&rows)) {
-            Some(Greater) => return Err(self.wrong_rows("more")),
-            Some(Less) => return Err(self.wrong_rows("fewer")),
-            Some(Equal) | None => {}
+        if let Some(claimed) = parts.rows {
+            self.check_rows(claimed)?;
         }
         let converter = self.converter(parts.text);
         let share = stage.coordinates().saturating_mul(self.threads.get()) > OWN_SUMS_LIMIT;
@@ -107,14 +109,13 @@ impl<'a> Input<'a> {
 
         let start = || Worker {
             sums: (!share).then(|| Sums::zero(stage)),
-            fingerprints: search.then(|| Fingerprints::new(self.tmp, self.threads, rows)),
+            fingerprints: search.then(|| Fingerprints::new(self.tmp, self.threads, rows.expected())),
             encoded: EncodedRows::default(),
             subjects: Vec::new(),
         };
         let take = |worker: &mut Worker, first: u64, batch: RecordBatch| {
-            if first.saturating_add(batch.num_rows() as u64) > rows {
-                return Err(self.wrong_rows("more"));
-            }
+            // Too many rows are refused before any of them could overflow a sum.
+            self.check_rows(first.saturating_add(batch.num_rows() as u64).max(rows.fewest()))?;
             let values = converter.rows(first, &batch)?;
             if search || mixes {
                 let ids = converter.ids(first, &batch)?;
@@ -133,9 +134,7 @@ impl<'a> Input<'a> {
             progress(done.fetch_add(values.count as u64, Ordering::Relaxed) + values.count as u64)
         };
         let workers = read_parts(&parts, self.threads, start, take)?;
-        if done.into_inner() != rows {
-            return Err(self.wrong_rows("fewer"));
-        }
+        self.check_rows(done.into_inner())?;
         let mut fingerprints = Vec::with_capacity(workers.len());
         let mut total = total.into_inner().unwrap_or_else(PoisonError::into_inner);
         for worker in workers {
@@ -210,7 +209,6 @@ impl<'a> Input<'a> {
         stage: &Stage,
         sink: &mut dyn FnMut(&[i32]) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        let rows = self.study.definition().rows();
         let (text, batches) = self.table.batches(&self.columns[..self.party.columns().len()])?;
         let converter = self.converter(text);
         let mut encoded = EncodedRows::default();
@@ -219,13 +217,12 @@ impl<'a> Input<'a> {
             let batch = batch?;
             let first = done;
             done += batch.num_rows() as u64;
-            if done > rows {
-                return Err(self.wrong_rows("more"));
-            }
+            self.check_rows(done.max(self.rows().fewest()))?;
             converter.rows(first, &batch)?.encode(stage, &mut encoded);
             sink(&encoded.to_rows())?;
         }
-        if done == rows { self.check_unchanged() } else { Err(self.wrong_rows("fewer")) }
+        self.check_rows(done)?;
+        self.check_unchanged()
     }
 }
 

@@ -13,7 +13,7 @@ use crate::model::{
     Coefficient, Diagnostics, Eigenvalues, Estimand, Estimate, Learner, Model, Parts, RSquared, Term,
 };
 use crate::statement;
-use crate::study::{Column, Domain, Party, Study};
+use crate::study::{Column, Domain, Format, Party, Study};
 use crate::{Error, FORMAT, SOFTWARE};
 
 /// λ of the paper's synthetic experiment; small beside the variance of any column that spans its
@@ -104,6 +104,11 @@ pub(crate) struct PartyEvidence {
 
 impl PartyEvidence {
     pub(crate) fn new(study: &Study, party: &str, sums: &[Vec<i64>]) -> Result<Self, Error> {
+        if study.definition().format() == Format::Two {
+            return Err(Error::Regression(
+                "releases of format 2 can be joined and verified, but this potluck cannot read regressions from them yet; use a newer version".to_owned(),
+            ));
+        }
         let mixed = study.stage(party, sums)?.ok_or(Error::Stages)?;
         let calibrated = match study.calibrated(party)? {
             None => None,

@@ -349,7 +349,7 @@ impl Model {
         if value["potluck"] != "model" {
             return Err(not_ours("it does not say that it is a model".to_owned()));
         }
-        crate::check_format(&value, path)?;
+        crate::check_format(&value, path, crate::FORMAT)?;
         serde_json::from_value(value).map_err(|error| not_ours(error.to_string()))
     }
 

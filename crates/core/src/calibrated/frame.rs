@@ -7,9 +7,9 @@
 use std::iter::zip;
 
 use super::party::{CohortNoise, TWO_LEVELS_CENTRE};
-use super::shape::{Located, located};
-use super::{COHORT_STAGES, CalibratedError, Layout, PartyPlan, STAGES};
-use crate::encoding::{Ball, EncodingError, LARGEST_SCALED, Q, Scaling};
+use super::shape::{Counted, FromSums, narrowed};
+use super::{COHORT_STAGES, CalibratedError, Layout, PartyPlan, RoundNoise, STAGES};
+use crate::encoding::{Ball, Bins, EncodingError, LARGEST_SCALED, Q, Scaling};
 use crate::noise::Sigma;
 use crate::stage::moment_count;
 
@@ -127,57 +127,52 @@ impl PartyPlan {
     pub(super) fn first_round(&self, earlier: &[Vec<i64>]) -> Result<Vec<Standard>, CalibratedError> {
         match &self.cohort {
             None => self.round(0, &self.before(), &earlier[0]),
-            Some(noise) => self.shaped(noise, &earlier[0]),
+            Some(cohort) => self.shaped(cohort, &earlier[0]),
         }
     }
 
-    /// What the shapes say of each column.
-    fn shaped(&self, noise: &CohortNoise, sums: &[i64]) -> Result<Vec<Standard>, CalibratedError> {
-        let (bins, two_levels) = (self.bins(), self.layout.two_levels());
-        let counted = self.layout.width() - bins.len();
-        let expected =
-            bins.iter().map(|(_, bins)| bins.count()).sum::<usize>() + counted + self.layout.groups();
-        self.check_count(0, sums, expected)?;
-        let (sums, present) = sums.split_at(expected - self.layout.groups());
-        let groups = self.layout.encoded_groups();
-        let (mut rest, mut bins) = (sums, bins.into_iter());
-        let mut columns = Vec::with_capacity(self.layout.width());
-        for (column, before) in self.before().into_iter().enumerate() {
-            let people = present[groups[column]].max(1) as f64;
-            if before.numeric {
-                let (bounds, bins) = bins.next().expect("bins of every numeric column");
-                let (own, others) = rest.split_at(bins.count());
-                rest = others;
-                let found = located(&bins, bounds, own, noise.shapes.count.get() as f64);
-                columns.push(found.map_or(before, |found| self.standard(&before, found)));
-            } else {
-                let (own, others) = rest.split_at(1);
-                rest = others;
-                let (mean, sigma) = if two_levels[column] {
-                    (
-                        own[0] as f64 / people * 0.5 + TWO_LEVELS_CENTRE,
-                        noise.shapes.difference.get() as f64 * 0.5,
-                    )
-                } else {
-                    (own[0] as f64 / people, noise.shapes.count.get() as f64)
-                };
-                let (mean, error) = (mean.clamp(0.0, 1.0), sigma / people);
-                let found = Located { mean, variance: mean * (1.0 - mean) + error, error, inflation: error };
-                columns.push(self.standard(&before, found));
-            }
+    /// What the shapes say of each column: the sums as in a round, and the cells a narrower box.
+    fn shaped(&self, cohort: &CohortNoise, sums: &[i64]) -> Result<Vec<Standard>, CalibratedError> {
+        let (bins, groups) = (self.layout.bins(), self.layout.encoded_groups());
+        let round = self.layout.width() + self.layout.squares().len() + self.layout.groups();
+        self.check_count(0, sums, round + bins.iter().map(Bins::count).sum::<usize>())?;
+        let (sums, mut cells) = sums.split_at(round);
+        let mut columns = self.round(0, &self.before(), sums)?;
+        let people = self.counted(sums);
+        let mut squares = sums[self.layout.width()..].iter();
+        for (bins, &column) in bins.iter().zip(&self.layout.squares()) {
+            let (own, others) = cells.split_at(bins.count());
+            cells = others;
+            let cells: Vec<f64> = own.iter().map(|&count| count as f64).collect();
+            let (n, q) = (people[column], f64::from(Q));
+            let square = squares.next().map_or(0.0, |&square| square as f64 / (n * q * q));
+            let Standard { mean, error, low, high, .. } = columns[column];
+            let first = FromSums {
+                mean,
+                error,
+                variance: (square - mean * mean).clamp(0.0, 1.0),
+                square_error: cohort.shapes.round.square.get() as f64 / (n * q * q),
+                low,
+                high,
+            };
+            let counted = Counted {
+                bins,
+                cells: &cells,
+                sigma: cohort.shapes.cell.get() as f64,
+                people: n,
+                people_sigma: cohort.counts[0][groups[column]].get() as f64,
+            };
+            [columns[column].low, columns[column].high] = narrowed(first, counted, self.growth);
         }
         Ok(columns)
     }
 
-    /// A column that was located within its public range.
-    fn standard(&self, before: &Standard, found: Located) -> Standard {
-        let Located { mean, variance, error, inflation } = found;
-        let sd = variance.sqrt().max(SMALLEST_SCALE);
-        let reach = BOX * self.growth * sd + 2.0 * error;
-        let (low, high) =
-            if before.numeric { ((mean - reach).max(-1.0), (mean + reach).min(1.0)) } else { (0.0, 1.0) };
-        let resolved = if variance > 0.0 { (1.0 - inflation / variance).max(0.0) } else { 0.0 };
-        Standard { numeric: before.numeric, mean, error, sd, resolved, low, high }
+    /// Noise of the sums of a round.
+    fn noise_of_round(&self, stage: usize) -> RoundNoise {
+        match &self.cohort {
+            Some(cohort) if stage == 0 => cohort.shapes.round,
+            _ => self.round,
+        }
     }
 
     /// How many subjects have the values of each encoded column, by the counts at the end of the
@@ -202,13 +197,13 @@ impl PartyPlan {
     ) -> Result<Vec<Standard>, CalibratedError> {
         let width = self.layout.width();
         self.check_count(stage, sums, width + self.layout.squares().len() + self.layout.groups())?;
-        let q = f64::from(Q);
+        let (q, noise) = (f64::from(Q), self.noise_of_round(stage));
         let mut columns = Vec::with_capacity(width);
         let mut next_square = width;
         let about = zip(self.counted(sums), self.layout.two_levels());
         for ((before, &sum), (n, two_levels)) in before.iter().zip(sums).zip(about) {
-            let error = self.round.sum.get() as f64 / (n * q);
-            let square_error = self.round.square.get() as f64 / (n * q * q);
+            let error = noise.sum.get() as f64 / (n * q);
+            let square_error = noise.square.get() as f64 / (n * q * q);
             let (a, h) = before.window();
             let mean = sum as f64 / (n * q);
             let centred = two_levels && self.cohort.is_some();

@@ -1,6 +1,7 @@
 //! The columns of one party.
 
-use crate::encoding::{Encoder, Presence};
+use super::bins;
+use crate::encoding::{Bins, Encoder, Presence};
 
 /// The columns of one party, and what is public of its table.
 #[derive(Clone, Debug, PartialEq)]
@@ -16,8 +17,19 @@ pub struct Layout {
 #[derive(Clone, Debug, PartialEq)]
 struct Cohort {
     presence: Presence,
+    /// Of each raw column, a value that it is near.
+    typical: Vec<Option<f64>>,
     /// Nᵢ: about how many there are.
     rows: u64,
+}
+
+/// What is declared of a raw column in releases of format 2.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Declared {
+    /// Whether its values may be missing.
+    pub may_miss: bool,
+    /// A value that it is near, if one is known.
+    pub typical: Option<f64>,
 }
 
 impl Layout {
@@ -31,14 +43,29 @@ impl Layout {
 
     /// The same for releases of format 2: the party has about `rows` subjects, and publishes how
     /// many values are there of columns that may be missing.
-    pub fn of_cohort(encoders: Vec<Encoder>, may_miss: &[bool], rows: u64) -> Self {
-        assert_eq!(encoders.len(), may_miss.len(), "it is known of every column");
-        Self { cohort: Some(Cohort { presence: Presence::new(may_miss), rows }), ..Self::new(encoders) }
+    pub fn of_cohort(encoders: Vec<Encoder>, declared: &[Declared], rows: u64) -> Self {
+        assert_eq!(encoders.len(), declared.len(), "it is known of every column");
+        let may_miss: Vec<bool> = declared.iter().map(|column| column.may_miss).collect();
+        let typical = declared.iter().map(|column| column.typical).collect();
+        let presence = Presence::new(&may_miss);
+        Self { cohort: Some(Cohort { presence, typical, rows }), ..Self::new(encoders) }
+    }
+
+    /// The cells of each numeric column in order, in releases of format 2.
+    pub fn bins(&self) -> Vec<Bins> {
+        let Some(cohort) = &self.cohort else { return Vec::new() };
+        let of = |(encoder, &typical): (&Encoder, &Option<f64>)| match *encoder {
+            Encoder::Numeric(bounds) => Some(bins(bounds, typical)),
+            Encoder::Categorical(_) => None,
+        };
+        self.encoders.iter().zip(&cohort.typical).filter_map(of).collect()
     }
 
     /// For each encoded column, whether it is that of a column with two levels.
     pub(super) fn two_levels(&self) -> Vec<bool> {
-        let of = |encoder: &Encoder| vec![matches!(Kind::of(*encoder), Kind::TwoLevels); encoder.width()];
+        let of = |encoder: &Encoder| {
+            vec![matches!(Kind::of(*encoder), Kind::TwoLevels); encoder.width()]
+        };
         self.encoders.iter().flat_map(of).collect()
     }
 
@@ -105,27 +132,29 @@ impl Layout {
         })
     }
 
-    /// Δ₁²: by how much replacing a subject can change the shapes, in people.
+    /// Δ₁²: by how much replacing a subject can change the shapes, in units where Q is 1.
     ///
     /// # Privacy
-    /// 2 for a numeric column and for one with more than two levels, 1 for one with two: Lemma S1,
-    /// docs/PRIVACY.md#shapes.
+    /// 5 for a numeric column, 2 for one with more than two levels, 1 for one with two: Lemma S1,
+    /// docs/PRIVACY.md#shapes-stage-1.
     pub(super) fn shapes_change_squared(&self) -> u128 {
         self.sum_over_columns(|kind| match kind {
-            Kind::Numeric | Kind::ManyLevels => 2,
+            Kind::Numeric => 5,
+            Kind::ManyLevels => 2,
             Kind::TwoLevels => 1,
         })
     }
 
-    /// Weights of the counts of each presence group among the shapes, in quarters.
+    /// Weights of the counts of each presence group among the shapes, in hundredths.
     ///
     /// # Privacy
-    /// The sums over the columns of a group of 1 for a numeric one, 1 for one with more than two
-    /// levels, 3/4 for one with two: Lemma S1, docs/PRIVACY.md#shapes.
+    /// The sums over the columns of a group of 73/100 for a numeric one, 1 for one with more than
+    /// two levels, 3/4 for one with two: Lemma S1, docs/PRIVACY.md#shapes-stage-1.
     pub(super) fn shapes_count_weights(&self) -> Vec<u128> {
         self.group_weights(|kind| match kind {
-            Kind::Numeric | Kind::ManyLevels => 4,
-            Kind::TwoLevels => 3,
+            Kind::Numeric => 73,
+            Kind::ManyLevels => 100,
+            Kind::TwoLevels => 75,
         })
     }
 

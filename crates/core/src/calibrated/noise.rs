@@ -15,13 +15,13 @@ pub struct RoundNoise {
 }
 
 impl RoundNoise {
-    /// σ₁²μ_q² ≥ Q²Δ² and (277/100)σ₂²μ_q² ≥ Q⁴Δ².
+    /// σ₁²μ_q² ≥ Q²Δ² and (277/100)σ₂²μ_q² ≥ Q⁴Δ², where Δ² is `change`.
     ///
     /// # Privacy
     /// A round keeps within its share, by Lemma S of
-    /// docs/PRIVACY.md#standardisation-stages-1-and-2.
-    pub(super) fn new(mu: Mu, share: Share, layout: &Layout) -> Result<Self, SigmaError> {
-        let change = layout.change_squared();
+    /// docs/PRIVACY.md#standardisation-stages-1-and-2; with counts, see [`round_counts`] and
+    /// [`ShapeNoise`].
+    pub(super) fn new(mu: Mu, share: Share, change: u128) -> Result<Self, SigmaError> {
         let q_squared = u128::from(Q.unsigned_abs()).pow(2);
         Ok(Self {
             sum: sigma_for(mu, share, (q_squared * change, 1))?,
@@ -31,26 +31,26 @@ impl RoundNoise {
     }
 }
 
-/// Noise scales of the shapes of columns, in people.
+/// Noise scales of the shapes of columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ShapeNoise {
-    /// Of the counts of bins and of levels.
-    pub count: Sigma,
-    /// Of the differences between two levels.
-    pub difference: Sigma,
+    /// Of the sums and the sums of squares on the public range.
+    pub round: RoundNoise,
+    /// σ_b, of the counts of cells, in people.
+    pub cell: Sigma,
 }
 
 impl ShapeNoise {
-    /// σ_b²μ_q² ≥ Δ₁² and σ_z²μ_q² ≥ 4Δ₁².
+    /// That of a round with Δ₁² for Δ², and σ_b²μ_q² ≥ 2Δ₁².
     ///
     /// # Privacy
     /// Together with [`shape_counts`] the stage keeps within its share, by Lemma S1 of
-    /// docs/PRIVACY.md#shapes.
+    /// docs/PRIVACY.md#shapes-stage-1.
     pub(super) fn new(mu: Mu, share: Share, layout: &Layout) -> Result<Self, SigmaError> {
         let change = layout.shapes_change_squared();
         Ok(Self {
-            count: sigma_for(mu, share, (change, 1))?,
-            difference: sigma_for(mu, share, (4 * change, 1))?,
+            round: RoundNoise::new(mu, share, change)?,
+            cell: sigma_for(mu, share, (2 * change, 1))?,
         })
     }
 }
@@ -58,14 +58,9 @@ impl ShapeNoise {
 /// Noise scales of the counts of the presence groups among the shapes: w·σ_c²μ_q² ≥ Δ₁².
 ///
 /// # Privacy
-/// Lemma S1 of docs/PRIVACY.md#shapes, with the weights w of the groups.
+/// Lemma S1 of docs/PRIVACY.md#shapes-stage-1, with the weights w of the groups.
 pub(super) fn shape_counts(mu: Mu, share: Share, layout: &Layout) -> Result<Vec<Sigma>, SigmaError> {
-    let change = layout.shapes_change_squared();
-    layout
-        .shapes_count_weights()
-        .iter()
-        .map(|&quarters| sigma_for(mu, share, (4 * change, quarters)))
-        .collect()
+    counts(mu, share, layout.shapes_change_squared(), &layout.shapes_count_weights())
 }
 
 /// Noise scales of the counts of the presence groups in a standardisation round: w·σ_c²μ_q² ≥ Δ².
@@ -74,8 +69,11 @@ pub(super) fn shape_counts(mu: Mu, share: Share, layout: &Layout) -> Result<Vec<
 /// Together with [`RoundNoise`] the stage keeps within its share, by Lemma S′ of
 /// docs/PRIVACY.md#standardisation-with-counts-stage-2, with the weights w of the groups.
 pub(super) fn round_counts(mu: Mu, share: Share, layout: &Layout) -> Result<Vec<Sigma>, SigmaError> {
-    let change = layout.change_squared();
-    let weights = layout.round_count_weights();
+    counts(mu, share, layout.change_squared(), &layout.round_count_weights())
+}
+
+/// The smallest scales with w·σ²μ_q² ≥ Δ² for weights w in hundredths.
+fn counts(mu: Mu, share: Share, change: u128, weights: &[u128]) -> Result<Vec<Sigma>, SigmaError> {
     weights.iter().map(|&hundredths| sigma_for(mu, share, (100 * change, hundredths))).collect()
 }
 

@@ -4,9 +4,9 @@ use super::frame::Standard;
 use super::noise::{mixed_noise, round_counts, shape_counts};
 use super::{
     COHORT_STAGES, CalibratedError, Frame, JointNoise, Layout, MomentNoise, Plan, RoundNoise, STAGES,
-    ShapeNoise, bins,
+    ShapeNoise,
 };
-use crate::encoding::{Ball, Bins, Bounds, Encoder, LARGEST_SCALED, Q, RowEncoder, Scaling, round_half_away};
+use crate::encoding::{Ball, Bins, LARGEST_SCALED, Q, RowEncoder, Scaling, round_half_away};
 use crate::mixing::Mixing;
 use crate::noise::{Sigma, SigmaError};
 use crate::stage::{Stage, Statistic, moment_count};
@@ -63,7 +63,7 @@ impl PartyPlan {
     pub(super) fn new(plan: Plan, layout: Layout) -> Result<Self, CalibratedError> {
         let is_cohort = layout.presence().is_some();
         let share = if is_cohort { plan.share(1) } else { plan.share(0).min(plan.share(1)) };
-        let round = RoundNoise::new(plan.mu(), share, &layout)?;
+        let round = RoundNoise::new(plan.mu(), share, layout.change_squared())?;
         if moment_count(layout.width(), layout.groups()) > MOST_MOMENTS {
             return Err(CalibratedError::TooWide);
         }
@@ -116,15 +116,6 @@ impl PartyPlan {
         self.cohort.as_ref().map_or([&[][..]; 2], |cohort| cohort.counts.each_ref().map(Vec::as_slice))
     }
 
-    /// The bounds and bins of each numeric column, in order.
-    pub fn bins(&self) -> Vec<(Bounds, Bins)> {
-        let of = |encoder: &Encoder| match *encoder {
-            Encoder::Numeric(bounds) => Some((bounds, bins(bounds))),
-            Encoder::Categorical(_) => None,
-        };
-        self.layout.encoders().iter().filter_map(of).collect()
-    }
-
     /// Noise of the local moments of rows in this ball.
     pub(crate) fn moment_noise(&self, ball: Ball) -> Result<MomentNoise, SigmaError> {
         MomentNoise::new(self.plan.mu(), self.plan.share(2), ball, self.layout.groups())
@@ -152,10 +143,10 @@ impl PartyPlan {
     pub fn stage(&self, earlier: &[Vec<i64>]) -> Result<Option<Stage>, CalibratedError> {
         Ok(match earlier.len() {
             0 => Some(match &self.cohort {
-                None => self.standardise(0, &self.before()),
-                Some(noise) => self.shapes(noise),
+                None => self.standardise(0, &self.before(), self.round, &[]),
+                Some(cohort) => self.shapes(cohort),
             }),
-            1 => Some(self.standardise(1, &self.first_round(earlier)?)),
+            1 => Some(self.standardise(1, &self.first_round(earlier)?, self.round, self.count_noise()[1])),
             2 => Some(self.moments(&self.frame(earlier)?)?),
             3 => {
                 let frame = self.frame(earlier)?;
@@ -183,45 +174,29 @@ impl PartyPlan {
         Stage { name: names[position], share: self.plan.share(position), encoder, statistic, noise }
     }
 
-    fn shapes(&self, noise: &CohortNoise) -> Stage {
-        let counted = Scaling { scale: f64::from(Q), limit: 1, ..Scaling::UNIT };
-        let (mut scalings, mut runs) = (Vec::new(), Vec::new());
-        for &encoder in self.layout.encoders() {
-            match encoder {
-                Encoder::Numeric(bounds) => {
-                    scalings.push(Scaling::UNIT);
-                    runs.push((bins(bounds).count(), noise.shapes.count));
-                }
-                Encoder::Categorical(levels) if levels.width() > 1 => {
-                    scalings.extend(vec![counted; levels.width()]);
-                    runs.push((levels.width(), noise.shapes.count));
-                }
-                // −1 and 1, so that replacing one by the other weighs as much as either missing.
-                Encoder::Categorical(_) => {
-                    scalings.push(Scaling { centre: 0.5, scale: f64::from(Q) / 2.0, ..counted });
-                    runs.push((1, noise.shapes.difference));
-                }
-            }
-        }
-        runs.extend(noise.counts[0].iter().map(|&sigma| (1, sigma)));
-        let encoder = RowEncoder::new(self.layout.encoders(), &scalings)
-            .in_bins(self.bins().into_iter().map(|(_, bins)| bins).collect());
-        self.at(0, encoder, Statistic::Shapes, runs)
+    /// The round on the public ranges, with the cells of numeric columns.
+    fn shapes(&self, cohort: &CohortNoise) -> Stage {
+        let mut stage = self.standardise(0, &self.before(), cohort.shapes.round, &cohort.counts[0]);
+        let bins = self.layout.bins();
+        let cells: usize = bins.iter().map(Bins::count).sum();
+        stage.noise.extend((cells > 0).then_some((cells, cohort.shapes.cell)));
+        stage.encoder = stage.encoder.with_bins(bins);
+        stage
     }
 
-    fn standardise(&self, position: usize, before: &[Standard]) -> Stage {
+    fn standardise(&self, position: usize, before: &[Standard], noise: RoundNoise, counts: &[Sigma]) -> Stage {
         let mut scalings: Vec<Scaling> = before.iter().map(Standard::stretched).collect();
         let squares = self.layout.squares();
-        let mut noise = vec![(self.layout.width(), self.round.sum), (squares.len(), self.round.square)];
-        if let Some(cohort) = &self.cohort {
-            noise.extend(cohort.counts[1].iter().map(|&sigma| (1, sigma)));
+        let mut runs = vec![(self.layout.width(), noise.sum), (squares.len(), noise.square)];
+        runs.extend(counts.iter().map(|&sigma| (1, sigma)));
+        if self.cohort.is_some() {
             for (scaling, two_levels) in scalings.iter_mut().zip(self.layout.two_levels()) {
-                // ±Q/2, so that Lemma S′ has weight left for the count.
+                // ±Q/2, so that Lemmas S1 and S′ have weight left for the count.
                 scaling.centre = if two_levels { TWO_LEVELS_CENTRE } else { scaling.centre };
             }
         }
         let encoder = RowEncoder::new(self.layout.encoders(), &scalings);
-        self.at(position, encoder, Statistic::Standardise { squares }, noise)
+        self.at(position, encoder, Statistic::Standardise { squares }, runs)
     }
 
     fn moments(&self, frame: &Frame) -> Result<Stage, CalibratedError> {

@@ -158,6 +158,7 @@ fn shares(rows: u64, mu: Mu, widest: usize) -> Result<Shares, SharesError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use super::super::Declared;
     use crate::accounting::{Delta, Epsilon, satisfies};
     use crate::encoding::{Bounds, Encoder, Q};
 
@@ -171,7 +172,8 @@ mod tests {
 
     fn cohort(columns: usize, rows: u64) -> Layout {
         let encoders = vec![Encoder::Numeric(Bounds::new(0.0, 1.0).unwrap()); columns];
-        Layout::of_cohort(encoders, &vec![true; columns], rows)
+        let declared = Declared { may_miss: true, typical: None };
+        Layout::of_cohort(encoders, &vec![declared; columns], rows)
     }
 
     #[test]

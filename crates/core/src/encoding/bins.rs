@@ -1,4 +1,4 @@
-//! Bins of a numeric column: where a value lies, as a small integer.
+//! Cells of a numeric column: where a value lies, as a small integer.
 
 use pulp::NullaryFnOnce;
 
@@ -7,63 +7,79 @@ use super::Bounds;
 /// Values worked on at a time: they stay in the first-level cache.
 const TILE: usize = 256;
 
-/// The integer of a value that is in no bin, because it is missing.
+/// The integer of a value that is in no cell, because it is missing.
 pub const NOWHERE: i32 = -1;
 
-/// Bins of a numeric column: intervals of its public range, and one of the number zero where the
-/// range holds it.
+/// Cells of a numeric column: intervals of its public range, and one of the exact zeros where the
+/// bounds hold 0.
 ///
-/// Bin i holds the values u with exactly i edges at most u, where u ∈ [−1, 1] is the clamped value
-/// in units of the public range; the last bin holds the values that are exactly 0 before that.
+/// With u ∈ [−1, 1] the clamped value in units of the public range, the bin of a value is the
+/// number of edges at most u. The cell of the zeros stands right after the bin that zero would be
+/// in.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bins {
+    bounds: Bounds,
     edges: Vec<f64>,
-    zero: bool,
+    zeros: Option<usize>,
 }
 
 impl Bins {
-    /// Bins between these edges, which rise; with one for zeros where the bounds hold 0.
+    /// Cells between these edges, which rise.
     pub fn new(edges: Vec<f64>, bounds: Bounds) -> Self {
         assert!(edges.is_sorted_by(|a, b| a < b), "edges rise");
-        Self { edges, zero: bounds.lo() <= 0.0 && 0.0 <= bounds.hi() }
+        let mut bins = Self { bounds, edges, zeros: None };
+        if bounds.lo() <= 0.0 && 0.0 <= bounds.hi() {
+            bins.zeros = Some(bins.place(0.0) as usize + 1);
+        }
+        bins
     }
 
-    /// The edges, in units of the public range.
-    pub fn edges(&self) -> &[f64] {
-        &self.edges
-    }
-
-    /// Whether zeros have a bin of their own, the last one.
-    pub fn has_zero(&self) -> bool {
-        self.zero
-    }
-
-    /// How many bins there are.
+    /// How many cells there are.
     pub fn count(&self) -> usize {
-        self.edges.len() + 1 + usize::from(self.zero)
+        self.edges.len() + 1 + usize::from(self.zeros.is_some())
     }
 
-    /// The bin of a finite value.
+    /// The cell of the exact zeros, if there is one.
+    pub fn zeros(&self) -> Option<usize> {
+        self.zeros
+    }
+
+    /// From where to where each cell reaches, in units of the public range.
+    pub fn intervals(&self) -> Vec<[f64; 2]> {
+        let starts = std::iter::once(-1.0).chain(self.edges.iter().copied());
+        let ends = self.edges.iter().copied().chain([1.0]);
+        let mut intervals: Vec<[f64; 2]> = starts.zip(ends).map(|(start, end)| [start, end]).collect();
+        if let Some(zeros) = self.zeros {
+            intervals.insert(zeros, [self.bounds.unit(0.0); 2]);
+        }
+        intervals
+    }
+
+    /// The cell of a finite value.
     ///
     /// # Privacy
-    /// Exactly one, for every input: Lemma S1, docs/PRIVACY.md#shapes.
-    pub fn place(&self, value: f64, bounds: Bounds) -> i32 {
-        if self.zero && value == 0.0 {
-            return self.edges.len() as i32 + 1;
-        }
-        let u = bounds.unit(value);
-        self.edges.iter().filter(|&&edge| edge <= u).count() as i32
+    /// Exactly one, for every input: Lemma S1, docs/PRIVACY.md#shapes-stage-1.
+    pub fn place(&self, value: f64) -> i32 {
+        let u = self.bounds.unit(value);
+        self.cell(value, self.edges.iter().filter(|&&edge| edge <= u).count() as i32)
+    }
+
+    /// The cell of a value in this bin.
+    #[inline(always)]
+    fn cell(&self, value: f64, bin: i32) -> i32 {
+        let Some(zeros) = self.zeros else { return bin };
+        let zeros = zeros as i32;
+        if value == 0.0 { zeros } else { bin + i32::from(bin >= zeros) }
     }
 }
 
-/// Finds the bins of the values of a column.
+/// Finds the cells of the values of a column.
 pub(super) struct Places<'a> {
     pub(super) values: &'a [f64],
-    pub(super) bounds: Bounds,
     pub(super) bins: &'a Bins,
     /// What a missing value becomes.
     pub(super) missing: i32,
-    pub(super) encoded: &'a mut [i32],
+    pub(super) cells: &'a mut [i32],
 }
 
 impl NullaryFnOnce for Places<'_> {
@@ -71,30 +87,28 @@ impl NullaryFnOnce for Places<'_> {
 
     #[inline(always)]
     fn call(self) {
-        let zeros = self.bins.edges.len() as i32 + 1;
         let mut units = [0.0; TILE];
-        for (places, values) in self.encoded.chunks_mut(TILE).zip(self.values.chunks(TILE)) {
+        for (cells, values) in self.cells.chunks_mut(TILE).zip(self.values.chunks(TILE)) {
             for (unit, &value) in units.iter_mut().zip(values) {
-                *unit = self.bounds.unit(value);
+                *unit = self.bins.bounds.unit(value);
             }
-            places.fill(0);
+            cells.fill(0);
             for &edge in &self.bins.edges {
-                for (place, &unit) in places.iter_mut().zip(&units) {
-                    *place += i32::from(edge <= unit);
+                for (bin, &unit) in cells.iter_mut().zip(&units) {
+                    *bin += i32::from(edge <= unit);
                 }
             }
-            for (place, &value) in places.iter_mut().zip(values) {
-                let here = if self.bins.zero && value == 0.0 { zeros } else { *place };
-                *place = if value.is_finite() { here } else { self.missing };
+            for (cell, &value) in cells.iter_mut().zip(values) {
+                *cell = if value.is_finite() { self.bins.cell(value, *cell) } else { self.missing };
             }
         }
     }
 }
 
-/// Adds to `counts` how many of the places are each bin.
-pub(crate) fn add_counts(places: &[i32], counts: &mut [i64]) {
-    for &place in places {
-        if let Some(count) = usize::try_from(place).ok().and_then(|place| counts.get_mut(place)) {
+/// Adds to `counts` how many there are of each cell.
+pub(crate) fn add_counts(cells: &[i32], counts: &mut [i64]) {
+    for &cell in cells {
+        if let Some(count) = usize::try_from(cell).ok().and_then(|cell| counts.get_mut(cell)) {
             *count += 1;
         }
     }

@@ -310,10 +310,10 @@ impl RowEncoder {
         self
     }
 
-    /// The places of numbers among these bins, one set for each numeric column in order, instead
-    /// of the numbers themselves.
+    /// The same rows, each with where its numbers lie among these cells, a set for each numeric
+    /// column in order.
     #[must_use]
-    pub fn in_bins(mut self, bins: Vec<Bins>) -> Self {
+    pub fn with_bins(mut self, bins: Vec<Bins>) -> Self {
         let numeric = self.columns.iter().filter(|(encoder, _)| matches!(encoder, Encoder::Numeric(_)));
         assert_eq!(numeric.count(), bins.len(), "bins of every numeric column");
         self.bins = bins;
@@ -362,14 +362,18 @@ impl RowEncoder {
         before.map(|column| self.columns[column].1.len()).sum()
     }
 
-    /// The bins of each encoded column; nothing for a level, or where numbers are not put into bins.
-    pub(crate) fn bins(&self) -> Vec<Option<&Bins>> {
-        let mut bins = self.bins.iter();
-        let of_column = |(encoder, scalings): &(Encoder, Vec<Scaling>)| match encoder {
-            Encoder::Numeric(_) => vec![bins.next()],
-            Encoder::Categorical(_) => vec![None; scalings.len()],
+    /// The cells that numeric columns are counted in, if they are.
+    pub fn bins(&self) -> &[Bins] {
+        &self.bins
+    }
+
+    /// The encoded columns that are numeric.
+    pub(crate) fn numeric(&self) -> Vec<usize> {
+        let of_column = |(encoder, scalings): &(Encoder, Vec<Scaling>)| {
+            vec![matches!(encoder, Encoder::Numeric(_)); scalings.len()]
         };
-        self.columns.iter().flat_map(of_column).collect()
+        let numeric: Vec<bool> = self.columns.iter().flat_map(of_column).collect();
+        (0..numeric.len()).filter(|&column| numeric[column]).collect()
     }
 
     /// The columns, each with the scalings of its encoded columns.
@@ -400,22 +404,12 @@ impl RowEncoder {
     pub(crate) fn encode_on(&self, arch: Arch, values: &[Values<'_>], count: usize, rows: &mut EncodedRows) {
         assert_eq!(values.len(), self.columns.len(), "values of every column");
         assert!(values.iter().all(|values| values.len() == count), "a value a subject");
-        rows.resize(count, self.width, self.presence.as_ref().map_or(0, Presence::count));
+        let groups = self.presence.as_ref().map_or(0, Presence::count);
+        rows.resize(count, self.width, groups, self.bins.len());
         let mut at = 0;
-        let mut bins = self.bins.iter();
+        let mut bins = self.bins.iter().enumerate();
         for (column, ((encoder, scalings), values)) in self.columns.iter().zip(values).enumerate() {
             match (encoder, values) {
-                (&Encoder::Numeric(bounds), Values::Numbers(numbers)) if !self.bins.is_empty() => {
-                    let bins = bins.next().expect("bins of every numeric column");
-                    let may_miss = self.presence.as_ref().is_none_or(|presence| presence.may_miss(column));
-                    arch.dispatch(Places {
-                        values: numbers,
-                        bounds,
-                        bins,
-                        missing: if may_miss { NOWHERE } else { bins.place(bounds.midpoint(), bounds) },
-                        encoded: rows.column_mut(at),
-                    });
-                }
                 (&Encoder::Numeric(bounds), Values::Numbers(numbers)) => {
                     arch.dispatch(Numbers {
                         values: numbers,
@@ -423,6 +417,11 @@ impl RowEncoder {
                         scaling: scalings[0],
                         encoded: rows.column_mut(at),
                     });
+                    if let Some((at, bins)) = bins.next() {
+                        let counted = self.presence.as_ref().is_none_or(|presence| presence.may_miss(column));
+                        let missing = if counted { NOWHERE } else { bins.place(bounds.midpoint()) };
+                        arch.dispatch(Places { values: numbers, bins, missing, cells: rows.cells_mut(at) });
+                    }
                 }
                 (Encoder::Categorical(levels), Values::Levels(codes)) => {
                     for (level, (scaling, at)) in (levels.first_encoded()..).zip(scalings.iter().zip(at..)) {

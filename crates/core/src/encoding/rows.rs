@@ -17,15 +17,17 @@ const TILE: usize = 256;
 pub struct EncodedRows {
     count: usize,
     width: usize,
-    /// The encoded columns, then a column of 0 and 1 for each presence group.
+    groups: usize,
+    /// The encoded columns, then a column of 0 and 1 for each presence group, then the cells of
+    /// numeric columns.
     columns: Vec<i32>,
 }
 
 impl EncodedRows {
     /// Makes room for a batch; what the values are is left open.
-    pub(super) fn resize(&mut self, count: usize, width: usize, groups: usize) {
-        (self.count, self.width) = (count, width);
-        self.columns.resize(count * (width + groups), 0);
+    pub(super) fn resize(&mut self, count: usize, width: usize, groups: usize, cells: usize) {
+        (self.count, self.width, self.groups) = (count, width, groups);
+        self.columns.resize(count * (width + groups + cells), 0);
     }
 
     /// Number of rows.
@@ -50,6 +52,15 @@ impl EncodedRows {
     /// Of each row, 1 if the values of the group are there, else 0.
     pub fn presence(&self, group: usize) -> &[i32] {
         self.column(self.width + group)
+    }
+
+    /// The cell of each value of a numeric column.
+    pub(crate) fn cells(&self, numeric: usize) -> &[i32] {
+        self.column(self.width + self.groups + numeric)
+    }
+
+    pub(super) fn cells_mut(&mut self, numeric: usize) -> &mut [i32] {
+        self.column_mut(self.width + self.groups + numeric)
     }
 
     pub(super) fn presence_mut(&mut self, group: usize) -> &mut [i32] {
@@ -114,7 +125,7 @@ impl EncodedRows {
             first.iter_mut().zip(other).for_each(|(any, present)| *any |= present);
         }
         first.iter_mut().for_each(|any| *any *= weight);
-        self.width += 1;
+        (self.width, self.groups) = (self.width + 1, 0);
         self.columns.truncate(self.width * self.count);
     }
 }
