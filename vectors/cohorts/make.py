@@ -1,9 +1,10 @@
-"""Makes fits.json: what reference.py beside this file says of releases that it made itself.
+"""Makes fits.json and together.json: what reference.py beside this file says of releases that it made itself.
 
 Needs from PyPI: numpy, scipy. Run: python make.py
 """
 
 import json
+import math
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -101,7 +102,25 @@ def case(name, seed, n, specs, epsilon, label, features, share=1.0, chosen=None,
     }
 
 
+def together(seed, d):
+    """What moments are multiplied by because people who have both values are cut more than those who have one."""
+    rng = np.random.default_rng(seed)
+    half = rng.normal(size=(d, 2 * d)) / np.sqrt(2 * d)
+    present = rng.random((d, 5000)) < rng.uniform(0.5, 1, d)[:, None]
+    r = SimpleNamespace(B=half @ half.T, spurious=np.zeros((d, d)), eta=np.full(d, 0.01), resolved=rng.uniform(0.7, 1, d))
+    pair, radius = (present.astype(float) @ present.T), math.sqrt(1.5 * d)
+    return {
+        "pairs": numbers(pair),
+        "resolved": numbers(r.resolved),
+        "covariance": numbers(r.B),
+        "noise": 0.01,
+        "radius": radius,
+        "expected": numbers(reference.clipped_together(r, list(range(d)), radius, pair)),
+    }
+
+
 def main():
+    (Path(__file__).parent / "together.json").write_text(json.dumps([together(1, 3), together(2, 5)]) + "\n")
     numeric = [[(1, "num"), (1, "num")], [(1, "num"), (1, "num")], [(1, "num")]]
     mixed = [[(1, "num"), (1, "cat")], [(3, "cat"), (1, "num")], [(1, "num"), (1, "num")]]
     some = [[0.2, None], [0.1, 0.3], [0.15, 0.1]]

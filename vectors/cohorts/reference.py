@@ -14,7 +14,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
-from scipy.stats import norm
+from scipy.stats import chi2, norm
 from scipy.stats import t as student
 
 
@@ -167,6 +167,8 @@ def release(parties, mu, rng, rows=None, k=None, share=None):
     r.counts = counts_of
     for index, P in enumerate(r.parties):
         people(r, index, P, *counts_of[index])
+        factor = clipped_together(r, P, r.radius[index], counts_of[index][2])
+        r.B[np.ix_(P, P)] = factor * (r.B - r.spurious)[np.ix_(P, P)] + r.spurious[np.ix_(P, P)]
     return r
 
 
@@ -191,6 +193,33 @@ def people(r, index, P, count, of_count, pair, may_miss):
     joint = np.clip(np.clip(pair / n, 1e-4, 1.0), np.maximum(np.add.outer(rate, rate) - 1, 1e-4), np.minimum.outer(rate, rate))
     joint[np.diag_indices(len(P))] = rate
     r.joint[np.ix_(P, P)] = joint
+
+
+def clipped_together(r, P, R, pair):
+    """By what covariances are multiplied because the ball cuts people who have both values more than those who have one: variances,
+    by which it is measured what it cut, are over the latter. For bell-shaped rows, as in lost_by_a_bell."""
+    if np.allclose(pair, pair.max()):
+        return np.ones(pair.shape)
+    given = np.minimum(pair / np.diag(pair)[:, None], 1)  # [j, o]: how often o is there where j is
+    after = np.maximum((r.B - r.spurious)[P, P], 3 * r.eta[P])
+    before = np.clip(r.resolved[P], 0.02, 1)
+    squares = np.maximum((r.B - r.spurious)[np.ix_(P, P)] ** 2 - r.eta[P[0]] ** 2, 0) / np.outer(after, after)
+    squares = np.outer(before, before) * np.minimum(squares, 1) * ~np.eye(len(P), dtype=bool)
+
+    def kept(there):
+        mean = there @ before
+        half = (there * (3 - there) / 2) @ before**2 + there @ squares @ there
+        h, limit = mean**2 / half, R * R / mean
+        return chi2.cdf(limit * h, h + 2) + limit * chi2.sf(limit * h, h)
+
+    alone = [kept(there) for there in given]
+    factor = np.ones(pair.shape)
+    for j in range(len(P)):
+        for o in range(j):
+            both = (given[j] + given[o]) / 2
+            both[[j, o]] = 1.0
+            factor[j, o] = factor[o, j] = math.sqrt(alone[j] * alone[o]) / kept(both)
+    return factor
 
 
 # ---------------------------------------------------------------- who is where

@@ -228,7 +228,7 @@ fn a_study_that_declares_everybody_everywhere_is_told_when_ids_do_not_match() {
 /// noise.
 mod moments {
     use potluck_core::accounting::Mu;
-    use potluck_core::calibrated::{Layout, PartyPlan, Plan};
+    use potluck_core::calibrated::{Declared, Layout, PartyPlan, Plan};
     use potluck_core::encoding::{Bounds, EncodedRows, Encoder, Q, Values};
     use potluck_core::learn::LocalMoments;
 
@@ -236,7 +236,8 @@ mod moments {
 
     fn party(rows: u64) -> PartyPlan {
         let encoder = || Encoder::Numeric(Bounds::new(-1.0, 1.0).unwrap());
-        let layout = Layout::of_cohort((0..4).map(|_| encoder()).collect(), &MAY_MISS, rows);
+        let declared = MAY_MISS.map(|may_miss| Declared { may_miss, typical: None });
+        let layout = Layout::of_cohort((0..4).map(|_| encoder()).collect(), &declared, rows);
         let mu = Mu::from_f64(64.0).unwrap();
         let plan = Plan::new(rows, mu, std::slice::from_ref(&layout), None).unwrap();
         plan.party(layout).unwrap()

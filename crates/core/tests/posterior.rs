@@ -97,6 +97,7 @@ fn said(concerns: &[Concern]) -> (Vec<&str>, Option<Vec<usize>>) {
             Concern::LabelUnresolved => names.push("label unresolved"),
             Concern::FeatureUnresolved => names.push("feature unresolved"),
             Concern::Confounders(columns) => confounders = Some(columns.clone()),
+            other => names.push(other.name()),
         }
     }
     (names, confounders)

@@ -12,6 +12,7 @@ mod present;
 use crate::calibrated::{CalibratedError, Frame, PartyPlan, Standard};
 use crate::encoding::Q;
 use crate::stage::pairs;
+use present::Clipped;
 
 pub use centres::Centre;
 pub use clipping::{Clipping, Tails};
@@ -71,12 +72,25 @@ impl LocalMoments {
         let typical = present
             .as_ref()
             .map_or(n, |present| present.pairs.iter().sum::<f64>() / present.pairs.len() as f64);
+        let noise_of_product = noise.product.get() as f64 / (typical * q * q);
+        if let Some(present) = &present {
+            let clipped = Clipped {
+                pairs: &present.pairs,
+                resolved: (0..width).map(|column| frame.resolved(column)).collect(),
+                covariance: &covariance,
+                noise: noise_of_product,
+                radius: frame.radius(),
+            };
+            for (entry, factor) in clipped.together().into_iter().enumerate() {
+                covariance[entry] *= factor;
+            }
+        }
         Ok(Self {
             mean_noise: (0..width).map(|i| noise.sum.get() as f64 / (both(i, i) * q)).collect(),
             means,
             covariance,
             spurious,
-            noise: noise.product.get() as f64 / (typical * q * q),
+            noise: noise_of_product,
             present,
         })
     }

@@ -3,6 +3,7 @@
 
 use crate::calibrated::{CalibratedError, PartyPlan};
 use crate::noise::Sigma;
+use crate::planning::kept_by_ball;
 use crate::stage::pairs;
 
 /// How many people have the values of each encoded column, and of each two.
@@ -51,5 +52,90 @@ impl PresentValues {
                 .map(|(g, h)| both[g * count + h])
                 .collect(),
         }))
+    }
+}
+
+/// A party's moments as the ball left them.
+pub(super) struct Clipped<'a> {
+    /// For each two columns, how many people have both, row by row.
+    pub(super) pairs: &'a [f64],
+    /// Variances before the ball.
+    pub(super) resolved: Vec<f64>,
+    /// Covariances after it, row by row, with their noise.
+    pub(super) covariance: &'a [f64],
+    pub(super) noise: f64,
+    pub(super) radius: f64,
+}
+
+impl Clipped<'_> {
+    /// By what covariances are multiplied because the ball cuts people who have both values more
+    /// than those who have one, row by row: variances, by which it is measured what it cut, are
+    /// over the latter. Rows count as bell-shaped.
+    pub(super) fn together(&self) -> Vec<f64> {
+        let d = self.resolved.len();
+        let given = |j: usize, o: usize| (self.pairs[j * d + o] / self.pairs[j * d + j]).min(1.0);
+        let alone: Vec<f64> =
+            (0..d).map(|j| self.kept(&(0..d).map(|o| given(j, o)).collect::<Vec<f64>>())).collect();
+        let mut factors = vec![1.0; d * d];
+        for (i, j) in pairs(d) {
+            let there =
+                |o: usize| if o == i || o == j { 1.0 } else { f64::midpoint(given(i, o), given(j, o)) };
+            let both = self.kept(&(0..d).map(there).collect::<Vec<f64>>());
+            factors[i * d + j] = (alone[i] * alone[j]).sqrt() / both;
+            factors[j * d + i] = factors[i * d + j];
+        }
+        factors
+    }
+
+    /// The share of their spread that the ball leaves to rows in which columns are there so often:
+    /// their squared norm is about g·χ²_h.
+    fn kept(&self, there: &[f64]) -> f64 {
+        let d = there.len();
+        let before = |j: usize| self.resolved[j].clamp(0.02, 1.0);
+        let after = |j: usize| self.covariance[j * d + j].max(3.0 * self.noise);
+        let mean: f64 = (0..d).map(|j| there[j] * before(j)).sum();
+        let own: f64 = (0..d).map(|j| there[j] * (3.0 - there[j]) / 2.0 * before(j).powi(2)).sum();
+        let joint = |(i, j): (usize, usize)| {
+            let square = (self.covariance[i * d + j].powi(2) - self.noise.powi(2)).max(0.0);
+            there[i] * there[j] * before(i) * before(j) * (square / (after(i) * after(j))).min(1.0)
+        };
+        let half_variance = own + 2.0 * pairs(d).map(joint).sum::<f64>();
+        kept_by_ball(mean * mean / half_variance, self.radius / mean.sqrt())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+
+    fn numbers(value: &Value) -> Vec<f64> {
+        value.as_array().unwrap().iter().map(|number| number.as_f64().unwrap()).collect()
+    }
+
+    fn matrix(value: &Value) -> Vec<f64> {
+        value.as_array().unwrap().iter().flat_map(numbers).collect()
+    }
+
+    #[test]
+    fn what_is_cut_together_agrees_with_the_reference() {
+        let cases: Vec<Value> =
+            serde_json::from_str(include_str!("../../../../../vectors/cohorts/together.json")).unwrap();
+        assert_eq!(cases.len(), 2);
+        for case in &cases {
+            let clipped = Clipped {
+                pairs: &matrix(&case["pairs"]),
+                resolved: numbers(&case["resolved"]),
+                covariance: &matrix(&case["covariance"]),
+                noise: case["noise"].as_f64().unwrap(),
+                radius: case["radius"].as_f64().unwrap(),
+            };
+            let expected = matrix(&case["expected"]);
+            assert!(expected.iter().any(|factor| *factor > 1.005));
+            for (found, expected) in clipped.together().iter().zip(&expected) {
+                assert!((found - expected).abs() < 1e-6, "{found} instead of {expected}");
+            }
+        }
     }
 }

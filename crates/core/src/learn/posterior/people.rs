@@ -198,6 +198,12 @@ impl People {
         &self.overlaps
     }
 
+    /// What two parties have in common.
+    pub fn overlap(&self, one: usize, other: usize) -> Option<&Overlap> {
+        let pair = (one.min(other), one.max(other));
+        self.overlaps.iter().find(|overlap| overlap.parties == pair)
+    }
+
     /// By column, the share of values that are missing.
     pub fn missing(&self, column: usize) -> f64 {
         1.0 - self.rates[column]
