@@ -6,22 +6,27 @@
 //! it: how rows are encoded, what is summed, and the noise.
 
 use crate::accounting::Share;
-use crate::encoding::{Dot, EncodedRows, Q, RowEncoder, Sum, Values};
-use crate::mixing::{Mixing, SubjectDigest, add_bernoulli, add_sparse};
+use crate::encoding::{Bins, Dot, EncodedRows, Q, RowEncoder, Sum, Values, add_counts};
+use crate::mixing::{Mixing, SubjectDigest, add_bernoulli, add_buckets, add_sparse};
 use crate::noise::{NOISED_SUM_LIMIT, Sigma, add_noise};
 use pulp::Arch;
 use rand_core::Rng;
 
-/// What a stage sums over its rows.
+/// What a stage sums over its rows. Where rows tell which presence groups they have, that is part of
+/// it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Statistic {
-    /// Every encoded column, then the squares of these columns.
+    /// Every encoded column, then the squares of these columns; then how many rows have each
+    /// presence group, if there are groups; then how many values lie in each cell of every numeric
+    /// column, if they are counted.
     Standardise {
         /// The columns whose squares are summed.
         squares: Vec<usize>,
     },
     /// Every encoded column, then its square, then the products of pairs i < j in the order (0,1),
-    /// (0,2), …
+    /// (0,2), … With presence groups, every column over the rows that have each group, one group
+    /// after the other, in the place of the columns; and at the end how many rows have each group,
+    /// then how many have both of each pair.
     Moments,
     /// Rows mixed into k rows.
     Mixed {
@@ -56,10 +61,13 @@ const INTEGER_SUM_LIMIT: i64 = i64::MAX;
 impl Stage {
     /// How many sums it has.
     pub fn coordinates(&self) -> usize {
-        let width = self.encoder.width();
+        let (width, groups) = (self.encoder.width(), self.encoder.groups());
         match &self.statistic {
-            Statistic::Standardise { squares } => width + squares.len(),
-            Statistic::Moments => moment_count(width),
+            Statistic::Standardise { squares } => {
+                let cells: usize = self.encoder.bins().iter().map(Bins::count).sum();
+                width + squares.len() + groups + cells
+            }
+            Statistic::Moments => moment_count(width, groups),
             Statistic::Mixed { k, .. } => *k as usize * width,
         }
     }
@@ -73,6 +81,15 @@ impl Stage {
         match self.statistic {
             Statistic::Mixed { .. } => NOISED_SUM_LIMIT,
             Statistic::Standardise { .. } | Statistic::Moments => INTEGER_SUM_LIMIT,
+        }
+    }
+
+    /// What a published value of an encoded column is the integer sum divided by: [`Self::scale`],
+    /// or the weight of being there.
+    pub fn scale_of(&self, column: usize) -> f64 {
+        match self.encoder.weight() {
+            Some(weight) if column + 1 == self.encoder.width() => f64::from(weight),
+            _ => self.scale(),
         }
     }
 
@@ -93,16 +110,46 @@ impl Stage {
     /// Row and column of a sum, for people and for engines; `names` are those of the encoded
     /// columns.
     pub fn label<'a>(&self, coordinate: usize, names: &'a [String]) -> (String, &'a str) {
-        let width = self.encoder.width();
+        let (width, groups) = (self.encoder.width(), self.encoder.groups());
+        let of_group = |group: usize| names[self.encoder.first_of_group(group)].as_str();
+        let pair = |at: usize, of: usize| pairs(of).nth(at).expect("the coordinate is one of the stage");
+        let labelled = |row: &str, column: usize| (row.to_owned(), names[column].as_str());
         match &self.statistic {
-            Statistic::Mixed { .. } => ((coordinate / width).to_string(), &names[coordinate % width]),
-            _ if coordinate < width => ("sum".to_owned(), &names[coordinate]),
-            Statistic::Standardise { squares } => ("square".to_owned(), &names[squares[coordinate - width]]),
-            Statistic::Moments if coordinate < 2 * width => ("square".to_owned(), &names[coordinate - width]),
+            Statistic::Mixed { .. } => labelled(&(coordinate / width).to_string(), coordinate % width),
+            Statistic::Standardise { .. } if coordinate < width => labelled("sum", coordinate),
+            Statistic::Standardise { squares } => match coordinate - width {
+                at if at < squares.len() => labelled("square", squares[at]),
+                at if at < squares.len() + groups => ("present".to_owned(), of_group(at - squares.len())),
+                at => {
+                    let mut rest = at - squares.len() - groups;
+                    for (bins, column) in self.encoder.bins().iter().zip(self.encoder.numeric()) {
+                        if rest < bins.count() {
+                            return labelled(&format!("cell {rest}"), column);
+                        }
+                        rest -= bins.count();
+                    }
+                    unreachable!("the coordinate is one of the stage")
+                }
+            },
             Statistic::Moments => {
-                let (i, j) =
-                    pairs(width).nth(coordinate - 2 * width).expect("the coordinate is one of the stage");
-                (format!("times {}", names[i]), &names[j])
+                let sums = width * groups.max(1);
+                let products = width * width.saturating_sub(1) / 2;
+                match coordinate {
+                    at if at < sums && groups == 0 => labelled("sum", at),
+                    at if at < sums => labelled(&format!("sum with {}", of_group(at / width)), at % width),
+                    at if at < sums + width => labelled("square", at - sums),
+                    at if at < sums + width + products => {
+                        let (i, j) = pair(at - sums - width, width);
+                        labelled(&format!("times {}", names[i]), j)
+                    }
+                    at => match (at - sums - width - products, groups) {
+                        (at, groups) if at < groups => ("present".to_owned(), of_group(at)),
+                        (at, groups) => {
+                            let (g, h) = pair(at - groups, groups);
+                            (format!("present with {}", of_group(g)), of_group(h))
+                        }
+                    },
+                }
             }
         }
     }
@@ -140,18 +187,30 @@ impl Stage {
         encoded: &EncodedRows,
         sums: &mut [i64],
     ) {
-        let width = self.encoder.width();
+        let (width, groups) = (self.encoder.width(), self.encoder.groups());
         match &self.statistic {
             Statistic::Standardise { squares } => {
-                let (own, squared) = sums.split_at_mut(width);
+                let (own, rest) = sums.split_at_mut(width);
+                let (squared, rest) = rest.split_at_mut(squares.len());
+                let (present, mut cells) = rest.split_at_mut(groups);
                 for (column, sum) in own.iter_mut().enumerate() {
                     *sum += arch.dispatch(Sum(encoded.column(column)));
                 }
                 for (sum, &column) in squared.iter_mut().zip(squares) {
                     *sum += arch.dispatch(Dot(encoded.column(column), encoded.column(column)));
                 }
+                add_presence(arch, encoded, present);
+                for (numeric, bins) in self.encoder.bins().iter().enumerate() {
+                    let (own, others) = cells.split_at_mut(bins.count());
+                    add_counts(encoded.cells(numeric), own);
+                    cells = others;
+                }
             }
-            Statistic::Moments => add_moments(arch, encoded, sums),
+            Statistic::Moments => add_moments(arch, encoded, groups, sums),
+            Statistic::Mixed { mixing: Mixing::Buckets, k } => {
+                assert_eq!(subjects.len(), encoded.count(), "one subject a row");
+                encoded.each_tile(|first, rows| add_buckets(&subjects[first..], rows, width, *k, sums));
+            }
             Statistic::Mixed { mixing: Mixing::Sparse, k } => {
                 assert_eq!(subjects.len(), encoded.count(), "one subject a row");
                 encoded.each_tile(|first, rows| add_sparse(&subjects[first..], rows, width, *k, sums));
@@ -187,9 +246,10 @@ impl Stage {
     }
 }
 
-/// Sums, squares and products of so many columns.
-pub(crate) fn moment_count(width: usize) -> usize {
-    2 * width + width * width.saturating_sub(1) / 2
+/// Sums, squares and products of so many columns, and counts of so many presence groups.
+pub(crate) fn moment_count(width: usize, groups: usize) -> usize {
+    let pairs = |of: usize| of * of.saturating_sub(1) / 2;
+    width * groups.max(1) + width + pairs(width) + groups + pairs(groups)
 }
 
 /// Pairs i < j in the order of their products among the moments.
@@ -197,25 +257,47 @@ pub fn pairs(width: usize) -> impl Iterator<Item = (usize, usize)> {
     (0..width).flat_map(move |i| (i + 1..width).map(move |j| (i, j)))
 }
 
-fn add_moments(arch: Arch, encoded: &EncodedRows, sums: &mut [i64]) {
+/// Adds how many rows have each presence group.
+fn add_presence(arch: Arch, encoded: &EncodedRows, sums: &mut [i64]) {
+    for (group, sum) in sums.iter_mut().enumerate() {
+        *sum += arch.dispatch(Sum(encoded.presence(group)));
+    }
+}
+
+fn add_moments(arch: Arch, encoded: &EncodedRows, groups: usize, sums: &mut [i64]) {
     let width = encoded.width();
-    let (own, rest) = sums.split_at_mut(width);
-    let (squares, products) = rest.split_at_mut(width);
+    let (own, rest) = sums.split_at_mut(width * groups.max(1));
+    let (squares, rest) = rest.split_at_mut(width);
+    let (products, rest) = rest.split_at_mut(width * width.saturating_sub(1) / 2);
+    let (present, both) = rest.split_at_mut(groups);
     // A few rows of all columns at a time stay in cache however many columns there are.
     for first in (0..encoded.count()).step_by(MOMENT_ROWS) {
-        let column = |j: usize| {
-            let column = &encoded.column(j)[first..];
-            &column[..column.len().min(MOMENT_ROWS)]
-        };
+        let tile = |column: &'_ [i32]| first..column.len().min(first + MOMENT_ROWS);
+        let column = |j: usize| &encoded.column(j)[tile(encoded.column(j))];
+        let presence = |g: usize| &encoded.presence(g)[tile(encoded.presence(g))];
         for j in 0..width {
-            own[j] += arch.dispatch(Sum(column(j)));
+            if groups == 0 {
+                own[j] += arch.dispatch(Sum(column(j)));
+            }
+            for g in 0..groups {
+                own[g * width + j] += arch.dispatch(Dot(column(j), presence(g)));
+            }
             squares[j] += arch.dispatch(Dot(column(j), column(j)));
         }
         for (sum, (i, j)) in products.iter_mut().zip(pairs(width)) {
             *sum += arch.dispatch(Dot(column(i), column(j)));
         }
+        for (g, sum) in present.iter_mut().enumerate() {
+            *sum += arch.dispatch(Sum(presence(g)));
+        }
+        for (sum, (g, h)) in both.iter_mut().zip(pairs(groups)) {
+            *sum += arch.dispatch(Dot(presence(g), presence(h)));
+        }
     }
 }
+
+#[cfg(test)]
+mod cohort_tests;
 
 #[cfg(test)]
 mod tests {

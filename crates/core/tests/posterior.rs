@@ -7,7 +7,8 @@ use potluck_core::accounting::Mu;
 use potluck_core::calibrated::{Layout, PartyPlan, Plan};
 use potluck_core::encoding::{Bounds, Encoder, LevelCount};
 use potluck_core::learn::{
-    Clipping, Concern, Evidence, LearnError, Level, LocalMoments, Released, Tails, explained_share, posterior,
+    Clipping, Concern, Evidence, LearnError, Level, LocalMoments, People, Released, Tails, explained_share,
+    posterior,
 };
 use serde_json::Value;
 
@@ -63,12 +64,13 @@ fn with_evidence<T>(case: &Value, test: impl FnOnce(&Evidence<'_>) -> T) -> T {
         Evidence::from_rows(released)
     } else {
         Evidence {
-            released,
             parties: case["parties"].as_array().unwrap().iter().map(indices).collect(),
             covariance: Mat::from_fn(columns.len(), columns.len(), |i, j| covariance[i][j]),
             covariance_noise: numbers(&case["covariance_noise"]),
             spurious: Mat::from_fn(columns.len(), columns.len(), |i, j| spurious[i][j]),
             clipping: clipping(case),
+            people: People::everywhere(&released, case["parties"].as_array().unwrap().len()),
+            released,
         }
     };
     test(&evidence)
@@ -95,6 +97,7 @@ fn said(concerns: &[Concern]) -> (Vec<&str>, Option<Vec<usize>>) {
             Concern::LabelUnresolved => names.push("label unresolved"),
             Concern::FeatureUnresolved => names.push("feature unresolved"),
             Concern::Confounders(columns) => confounders = Some(columns.clone()),
+            other => names.push(other.name()),
         }
     }
     (names, confounders)

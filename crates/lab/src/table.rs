@@ -223,7 +223,7 @@ impl<'a> Cell<'a> {
                 add_sparse(self.subjects().digests(), &self.table.rows, width, k, &mut sums);
                 sums
             }
-            Mixing::Identity => anyhow::bail!("the identity does not mix"),
+            Mixing::Identity | Mixing::Buckets => anyhow::bail!("{mixing:?} is not a mixing of rmgm"),
         };
         let mut noise_variance = 0.0;
         if let Some(privacy) = privacy {

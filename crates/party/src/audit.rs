@@ -24,7 +24,7 @@ pub fn write(
 ) -> Result<PathBuf, Error> {
     let Reading { study, party, .. } = *reading;
     let stage = study.stage(party, earlier)?.ok_or(potluck_release::Error::Stages)?;
-    let names = study.own_party(party)?.encoded_names();
+    let names = study.own_party(party)?.published_names();
     let path = state.join(format!("{party}.{}.sums.csv", stage.name));
     check_writable(&path, existing)?;
     let input = Input::new(reading)?;
@@ -39,7 +39,7 @@ pub fn write(
             // Every sum is a value of one row.
             None => input.in_order(&stage, &mut |encoded| {
                 lines.add(encoded).map_err(failed)?;
-                progress((lines.next / names.len()) as u64)
+                progress((lines.next / stage.encoder.width()) as u64)
             })?,
         }
         Ok(lines.file.flush().map_err(failed)?)

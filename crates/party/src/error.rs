@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use potluck_release::Fault;
 use potluck_release::plan::Futility;
 use potluck_release::remedy::Problem;
+use potluck_release::study::{LARGER, TableRows};
 use thiserror::Error;
 
 use crate::Refusal;
@@ -175,16 +176,30 @@ pub enum NoBudget {
 }
 
 impl Error {
-    /// The table has more or fewer rows than the study says.
-    pub(crate) fn wrong_rows(table: &str, how: &str, rows: u64) -> Self {
-        Self::Table {
-            table: table.to_owned(),
-            problem: format!(
-                "has {how} rows than the {rows} of the study; every party needs exactly one row for each subject of the study"
-            )
-            .into(),
-        }
-        .refusing(Refusal::Rows)
+    /// The table has no rows.
+    pub(crate) fn empty(table: &str, rows: u64) -> Self {
+        let refused = Self::check_rows(table, 0, TableRows::Exactly(rows));
+        refused.expect_err("no study is about nobody")
+    }
+
+    /// Refuses a table that has more or fewer rows than it may have.
+    ///
+    /// # Privacy
+    /// Of a study whose number of rows is approximate it tells that there are more than [`LARGER`]
+    /// times as many, nothing else (docs/PRIVACY.md#refusals).
+    pub(crate) fn check_rows(table: &str, found: u64, allowed: TableRows) -> Result<(), Self> {
+        let problem = match allowed {
+            _ if (allowed.fewest()..=allowed.most()).contains(&found) => return Ok(()),
+            TableRows::Exactly(rows) => format!(
+                "has {} rows than the {rows} of the study; every party needs exactly one row for each subject of the study",
+                if found > rows { "more" } else { "fewer" }
+            ),
+            TableRows::About(rows) => format!(
+                "has more than {LARGER} times the {rows} rows that the study says about; check that it is the right table, or agree on a study with a better number of rows"
+            ),
+        };
+        let refused = Self::Table { table: table.to_owned(), problem: problem.into() };
+        Err(refused.refusing(Refusal::Rows))
     }
 
     /// The same, known to depend on what stands in the table.

@@ -8,7 +8,6 @@
 //! shared behind a lock. If values are bad, the error is that of the first bad batch, however the
 //! threads ran, and in it of the first bad column.
 
-use std::cmp::Ordering::{Equal, Greater, Less};
 use std::collections::HashMap;
 use std::hash::RandomState;
 use std::num::NonZero;
@@ -21,7 +20,7 @@ use potluck_core::encoding::EncodedRows;
 use potluck_core::mixing::SubjectDigest;
 use potluck_core::stage::{Stage, Statistic};
 use potluck_release::remedy::{Problem, Remedy};
-use potluck_release::study::{Column, Domain, IdKind, Party, Study};
+use potluck_release::study::{Column, Domain, IdKind, Party, Study, TableRows};
 
 use crate::duplicates::{Fingerprints, find_repeated};
 use crate::kept::{Keeper, Kept, Piece};
@@ -93,8 +92,13 @@ impl<'a> Input<'a> {
         Converter::new(self.table.name(), text, self.study, self.party.columns(), self.id_column)
     }
 
-    fn wrong_rows(&self, how: &str) -> Error {
-        Error::wrong_rows(self.table.name(), how, self.study.definition().rows())
+    /// How many rows the table may have.
+    fn rows(&self) -> TableRows {
+        self.study.definition().table_rows(self.party)
+    }
+
+    fn check_rows(&self, rows: u64) -> Result<(), Error> {
+        Error::check_rows(self.table.name(), rows, self.rows())
     }
 
     /// Validates the whole table and returns the stage's exact sums. `progress` is told how many
@@ -103,13 +107,13 @@ impl<'a> Input<'a> {
     /// The first pass looks for duplicate ids. Later ones refuse a table that was changed since,
     /// take what the first one kept, and read ids only if the stage mixes by them.
     pub(crate) fn sums(&self, stage: &Stage, progress: &Progress<'_>) -> Result<Sums, Error> {
-        let rows = self.study.definition().rows();
+        let rows = self.rows();
         let has_ids = self.study.definition().id_kind() != IdKind::Row;
         let search = has_ids && !self.searched.load(Ordering::Relaxed);
         let adding = Adding::new(self, stage, progress);
         let start = || Worker {
             sums: (!adding.shares).then(|| Sums::zero(stage)),
-            fingerprints: search.then(|| Fingerprints::new(self.tmp, self.threads, rows)),
+            fingerprints: search.then(|| Fingerprints::new(self.tmp, self.threads, rows.expected())),
             encoded: EncodedRows::default(),
             subjects: Vec::new(),
             pieces: Vec::new(),
@@ -120,9 +124,7 @@ impl<'a> Input<'a> {
             })?,
             _ => self.read(stage, search, &adding, start)?,
         };
-        if adding.done.load(Ordering::Relaxed) != rows {
-            return Err(self.wrong_rows("fewer"));
-        }
+        self.check_rows(adding.done.load(Ordering::Relaxed))?;
         let mut fingerprints = Vec::with_capacity(workers.len());
         let mut total = adding.total.into_inner().unwrap_or_else(PoisonError::into_inner);
         for worker in workers {
@@ -149,23 +151,20 @@ impl<'a> Input<'a> {
         adding: &Adding<'_>,
         start: impl Fn() -> Worker + Sync,
     ) -> Result<Vec<Worker>, Error> {
-        let rows = self.study.definition().rows();
+        let rows = self.rows();
         let mixes = adding.mixes;
         let columns =
             if search || mixes { &self.columns[..] } else { &self.columns[..self.party.columns().len()] };
         let parts = self.table.parts(columns)?;
         // Where the file says how many there are, nobody has to wait for a pass to know.
-        match parts.rows.map(|claimed| claimed.cmp(&rows)) {
-            Some(Greater) => return Err(self.wrong_rows("more")),
-            Some(Less) => return Err(self.wrong_rows("fewer")),
-            Some(Equal) | None => {}
+        if let Some(claimed) = parts.rows {
+            self.check_rows(claimed)?;
         }
         let converter = self.converter(parts.text);
         let keeper = self.keeper(stage, columns);
         let take = |worker: &mut Worker, first: u64, batch: RecordBatch| {
-            if first.saturating_add(batch.num_rows() as u64) > rows {
-                return Err(self.wrong_rows("more"));
-            }
+            // Too many rows are refused before any of them could overflow a sum.
+            self.check_rows(first.saturating_add(batch.num_rows() as u64).max(rows.fewest()))?;
             let values = converter.rows(first, &batch)?;
             let has_ids = columns.len() > self.party.columns().len();
             let ids = if has_ids { Some(converter.ids(first, &batch)?) } else { None };
@@ -194,7 +193,7 @@ impl<'a> Input<'a> {
             return None;
         }
         let least: u64 = self.party.columns().iter().map(least_bytes).sum();
-        let rows = self.study.definition().rows();
+        let rows = self.rows().expected();
         (least.saturating_mul(rows) <= self.memory)
             .then(|| Keeper::new(self.memory, self.table.is_in_memory()))
     }
@@ -255,7 +254,6 @@ impl<'a> Input<'a> {
         stage: &Stage,
         sink: &mut dyn FnMut(&[i32]) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        let rows = self.study.definition().rows();
         let (text, batches) = self.table.batches(&self.columns[..self.party.columns().len()])?;
         let converter = self.converter(text);
         let mut encoded = EncodedRows::default();
@@ -264,13 +262,12 @@ impl<'a> Input<'a> {
             let batch = batch?;
             let first = done;
             done += batch.num_rows() as u64;
-            if done > rows {
-                return Err(self.wrong_rows("more"));
-            }
+            self.check_rows(done.max(self.rows().fewest()))?;
             converter.rows(first, &batch)?.encode(stage, &mut encoded);
             sink(&encoded.to_rows())?;
         }
-        if done == rows { self.check_unchanged() } else { Err(self.wrong_rows("fewer")) }
+        self.check_rows(done)?;
+        self.check_unchanged()
     }
 }
 

@@ -26,6 +26,7 @@ use sha2::{Digest, Sha256};
 
 use crate::guard::guarded;
 use crate::parquet_file::{describe, has_plausible_pages, most_of};
+use crate::study::Format;
 use crate::{Error, canonical};
 
 const METADATA_KEY: &str = "potluck";
@@ -181,7 +182,7 @@ fn manifest(metadata: &ParquetMetaData, path: &Path, kind: &'static str) -> Resu
         Some(found) => return Err(not_ours(format!("it is a {found}"))),
         None => return Err(not_ours("its manifest does not say what it is".to_owned())),
     }
-    crate::check_format(&manifest, path)?;
+    crate::check_format(&manifest, path, Format::NEWEST.number())?;
     Ok(manifest)
 }
 

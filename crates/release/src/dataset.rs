@@ -103,7 +103,7 @@ impl PublicDataset {
             if !parties.any(|party| party.name() == release.party) {
                 return Err(Error::tampered(path, "its releases are not in the study's order of parties"));
             }
-            let own = study.definition().party(&release.party)?.encoded_names();
+            let own = study.definition().party(&release.party)?.published_names();
             let part = columns
                 .select(&own)
                 .ok_or_else(|| Error::tampered(path, "a column of a party is missing"))?;

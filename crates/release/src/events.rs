@@ -204,7 +204,7 @@ impl EventLog {
         for (index, line) in text.lines().enumerate() {
             let broken = |what: &str| Error::tampered(path, format!("event {}: {what}", index + 1));
             let value: Value = serde_json::from_str(line).map_err(|_| broken("it is not JSON"))?;
-            crate::check_format(&value, path)?;
+            crate::check_format(&value, path, FORMAT)?;
             if canonical::json(&value) != line.as_bytes() {
                 return Err(broken("it is not in canonical form"));
             }

@@ -26,6 +26,16 @@ pub enum FindingKind {
     FeatureUnresolved,
     /// The releases cannot tell the feature's effect from that of columns of other parties.
     Confounders,
+    /// The parties of the label and of the feature have hardly anybody in common.
+    NobodyInCommon,
+    /// Noise hides whether they have anybody in common.
+    OverlapUnseen,
+    /// They do not have as many people in common as the study declares.
+    OverlapUndeclared,
+    /// Many labels are missing.
+    LabelMissing,
+    /// Many values of the feature are missing.
+    FeatureMissing,
 }
 
 impl FindingKind {
@@ -37,6 +47,11 @@ impl FindingKind {
             Self::LabelUnresolved => "label-unresolved",
             Self::FeatureUnresolved => "feature-unresolved",
             Self::Confounders => "confounders",
+            Self::NobodyInCommon => "nobody-in-common",
+            Self::OverlapUnseen => "overlap-unseen",
+            Self::OverlapUndeclared => "overlap-undeclared",
+            Self::LabelMissing => "label-missing",
+            Self::FeatureMissing => "feature-missing",
         }
     }
 }
@@ -59,9 +74,17 @@ impl Finding {
         matches!(self.kind, FindingKind::LabelTails | FindingKind::FeatureTails)
     }
 
-    /// Whether noise hides so much that an interval with this finding cannot be relied on.
+    /// Whether noise hides so much, or so few people are shared, that an interval with this finding
+    /// cannot be relied on.
     pub fn is_about_unsure_interval(&self) -> bool {
-        matches!(self.kind, FindingKind::LabelUnresolved | FindingKind::FeatureUnresolved)
+        matches!(
+            self.kind,
+            FindingKind::LabelUnresolved
+                | FindingKind::FeatureUnresolved
+                | FindingKind::NobodyInCommon
+                | FindingKind::OverlapUnseen
+                | FindingKind::OverlapUndeclared
+        )
     }
 
     /// In a few words, for a column of a table.
@@ -72,6 +95,11 @@ impl Finding {
             FindingKind::LabelUnresolved => "label in noise",
             FindingKind::FeatureUnresolved => "feature in noise",
             FindingKind::Confounders => "open confounders",
+            FindingKind::NobodyInCommon => "nobody in common",
+            FindingKind::OverlapUnseen => "overlap in noise",
+            FindingKind::OverlapUndeclared => "overlap not as declared",
+            FindingKind::LabelMissing => "label often missing",
+            FindingKind::FeatureMissing => "feature often missing",
         }
     }
 
@@ -115,6 +143,37 @@ impl Finding {
                     ": the releases do not tell how they go together. Its interval allows for that, and is wide because of it.",
                     ": the releases do not tell how they go together. Their intervals allow for that, and are wide because of it.",
                 )),
+            FindingKind::NobodyInCommon => sentence
+                .words("The parties that hold ")
+                .name(label)
+                .words(" and ")
+                .names(of.names, "and")
+                .words(" have hardly anybody in common: do their ids match? Do not rely on ")
+                .words(of.one_or_many("its interval.", "their intervals.")),
+            FindingKind::OverlapUnseen => sentence
+                .words("Privacy noise hides whether the parties that hold ")
+                .name(label)
+                .words(" and ")
+                .names(of.names, "and")
+                .words(" have anybody in common: do not rely on ")
+                .words(of.one_or_many("its interval.", "their intervals.")),
+            FindingKind::OverlapUndeclared => sentence
+                .words("The parties that hold ")
+                .name(label)
+                .words(" and ")
+                .names(of.names, "and")
+                .words(" do not have as many people in common as the study declares: do their ids match? The fit believes what is declared, so do not rely on ")
+                .words(of.one_or_many("its interval.", "their intervals.")),
+            FindingKind::LabelMissing => sentence
+                .words("Many values of ")
+                .name(label)
+                .words(" are missing: if that has to do with what they would be, ")
+                .of_every(of, "every coefficient and R² are", "the coefficients of ", " are")
+                .words(" off, and no interval shows it."),
+            FindingKind::FeatureMissing => sentence.words("Many values of ").names(of.names, "and").words(of.one_or_many(
+                " are missing: if that has to do with what they would be, its coefficient is off, and its interval does not show it.",
+                " are missing: if that has to do with what they would be, their coefficients are off, and their intervals do not show it.",
+            )),
         }
     }
 }
@@ -257,7 +316,10 @@ impl Model {
     /// What a finding says of one coefficient.
     pub fn said_of(&self, coefficient: &Coefficient, finding: &Finding) -> Sentence {
         let name = coefficient.term.name();
-        let is_about_label = matches!(finding.kind, FindingKind::LabelTails | FindingKind::LabelUnresolved);
+        let is_about_label = matches!(
+            finding.kind,
+            FindingKind::LabelTails | FindingKind::LabelUnresolved | FindingKind::LabelMissing
+        );
         let all = self.findings();
         let shared = all
             .into_iter()
@@ -323,12 +385,17 @@ impl Coefficient {
 mod tests {
     use super::*;
 
-    const KINDS: [FindingKind; 5] = [
+    const KINDS: [FindingKind; 10] = [
         FindingKind::LabelTails,
         FindingKind::FeatureTails,
         FindingKind::LabelUnresolved,
         FindingKind::FeatureUnresolved,
         FindingKind::Confounders,
+        FindingKind::NobodyInCommon,
+        FindingKind::OverlapUnseen,
+        FindingKind::OverlapUndeclared,
+        FindingKind::LabelMissing,
+        FindingKind::FeatureMissing,
     ];
 
     fn said(kind: FindingKind, names: &[&str], every: bool) -> String {

@@ -3,8 +3,9 @@
 use potluck_core::calibrated::Frame;
 use potluck_core::encoding::Encoder;
 use potluck_core::learn::{
-    self, Affine, Centre, Clipping, Coefficients, Concern, Evidence, Fit, Interval, Level, LocalMoments,
-    Released, Ridge, ShareConcerns, Stability, VarianceParts, debiased, explained_share, ols, posterior,
+    self, Affine, Centre, Clipping, Coefficients, Concern, DeclaredOverlaps, Evidence, Fit, Interval, Level,
+    LocalMoments, OverlapConcern, PartyPeople, People, Released, Ridge, ShareConcerns, Stability,
+    VarianceParts, debiased, explained_share, ols, posterior,
 };
 
 use crate::dataset::PublicDataset;
@@ -100,6 +101,8 @@ pub(crate) struct Calibrated {
 /// How one party's columns were released, and what it published of them beside the mixed rows.
 pub(crate) struct PartyEvidence {
     pub(crate) noise: f64,
+    /// The same of its column of presence, in people, if there is one.
+    presence_noise: Option<f64>,
     pub(crate) calibrated: Option<Calibrated>,
 }
 
@@ -116,7 +119,12 @@ impl PartyEvidence {
                 Some(Calibrated { frame, moments, clipping, centres })
             }
         };
-        Ok(Self { noise: mixed.noise_level(), calibrated })
+        // Noise is one in all columns; what a published value is divided by is not.
+        let presence_noise = mixed.encoder.weight().map(|_| {
+            let last = mixed.encoder.width() - 1;
+            mixed.noise_level() * mixed.scale() / mixed.scale_of(last)
+        });
+        Ok(Self { noise: mixed.noise_level(), presence_noise, calibrated })
     }
 
     /// Units of the party's encoded column at `at`.
@@ -320,6 +328,8 @@ pub struct Material<'a> {
     noise: Vec<f64>,
     units: Vec<Units>,
     parties: Vec<(Vec<usize>, PartyEvidence)>,
+    /// Of each party its name and column of presence, where parties hold different people.
+    presence: Vec<(&'a str, &'a [f64])>,
 }
 
 impl<'a> Material<'a> {
@@ -338,9 +348,20 @@ impl<'a> Material<'a> {
             }
             parties.push((members, evidence));
         }
-        let columns = dataset.columns().values().iter().map(Vec::as_slice).collect();
+        let mut presence = Vec::new();
+        let mut columns = Vec::with_capacity(units.len());
+        for (party, _) in dataset.parties() {
+            let named = |name: &String| dataset.columns().column(name).ok_or(Error::Stages);
+            let party = study.definition().party(party)?;
+            for name in party.encoded_names() {
+                columns.push(named(&name)?);
+            }
+            if let Some(name) = party.presence_name() {
+                presence.push((party.name(), named(&name)?));
+            }
+        }
         let noise = units.iter().map(|units: &Units| units.noise).collect();
-        Ok(Self { study, encoded, columns, noise, units, parties })
+        Ok(Self { study, encoded, columns, noise, units, parties, presence })
     }
 
     /// The same, of releases that are known to have no noise in their mixed rows, whatever their
@@ -395,7 +416,30 @@ impl<'a> Material<'a> {
             let Calibrated { moments, clipping, .. } = evidence.calibrated.as_ref().ok_or(Error::Stages)?;
             parts.push((members.clone(), moments, clipping.as_slice()));
         }
-        Ok(Evidence::from_parties(released, &parts))
+        let evidence = Evidence::from_parties(released, &parts);
+        if self.presence.is_empty() {
+            return Ok(evidence);
+        }
+        let people = self.people(&evidence.released)?;
+        Ok(evidence.with_people(people))
+    }
+
+    /// Who is where, as columns of presence and counts of values say.
+    fn people(&self, released: &Released<'_>) -> Result<People, Error> {
+        let mut parties = Vec::with_capacity(self.parties.len());
+        let mut declared = DeclaredOverlaps::default();
+        for (at, ((members, evidence), &(name, presence))) in
+            self.parties.iter().zip(&self.presence).enumerate()
+        {
+            let moments = &evidence.calibrated.as_ref().ok_or(Error::Stages)?.moments;
+            let values = moments.present.as_ref().ok_or(Error::Stages)?;
+            let presence_noise = evidence.presence_noise.ok_or(Error::Stages)?;
+            parties.push((members.clone(), PartyPeople { presence, presence_noise, values }));
+            for (other, &(before, _)) in self.presence[..at].iter().enumerate() {
+                declared = declared.with((other, at), self.study.definition().overlap(before, name));
+            }
+        }
+        Ok(People::of_parties(released, &parties, &declared))
     }
 
     /// What the learner is concerned about, by the names of columns.
@@ -406,6 +450,11 @@ impl<'a> Material<'a> {
             Concern::LabelUnresolved => FindingKind::LabelUnresolved,
             Concern::FeatureUnresolved => FindingKind::FeatureUnresolved,
             Concern::Confounders(_) => FindingKind::Confounders,
+            Concern::Overlap(OverlapConcern::Nobody) => FindingKind::NobodyInCommon,
+            Concern::Overlap(OverlapConcern::Unseen) => FindingKind::OverlapUnseen,
+            Concern::Overlap(OverlapConcern::Undeclared) => FindingKind::OverlapUndeclared,
+            Concern::LabelMissing => FindingKind::LabelMissing,
+            Concern::FeatureMissing => FindingKind::FeatureMissing,
         };
         let columns = if let Concern::Confounders(of) = concern { self.names(of) } else { Vec::new() };
         Finding { kind, columns }
@@ -607,8 +656,8 @@ pub fn fit(dataset: &PublicDataset, regression: &Regression) -> Result<Model, Er
 
     let coefficients = features.iter().enumerate().map(|(at, &j)| {
         let parts = found.parts.as_ref().map(|parts| {
-            let VarianceParts { privacy, mixing, correlations, sampling, clipping } = parts[at];
-            Parts { privacy, mixing, correlations, sampling, clipping }
+            let VarianceParts { privacy, mixing, correlations, sampling, clipping, people } = parts[at];
+            Parts { privacy, mixing, correlations, sampling, clipping, people }
         });
         let shown = Shown {
             value: slopes[at],

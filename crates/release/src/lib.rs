@@ -72,16 +72,17 @@ pub use plan::Plan;
 pub use release::Release;
 pub use study::{AnyStudy, Draft, Extension, Study};
 
-/// Version of every file format that this crate writes and reads.
+/// Version of the files that this crate writes, but for studies, releases and public datasets:
+/// these have the format of their study (`study::Format`).
 pub const FORMAT: u32 = 1;
 
 /// Name and version of this software, as written into files.
 pub const SOFTWARE: &str = concat!("potluck ", env!("CARGO_PKG_VERSION"));
 
-/// Refuses a document of another format.
-fn check_format(document: &serde_json::Value, path: &std::path::Path) -> Result<(), Error> {
+/// Refuses a document of a format that is not ours.
+fn check_format(document: &serde_json::Value, path: &std::path::Path, newest: u32) -> Result<(), Error> {
     match document["format"].as_u64() {
-        Some(format) if format == u64::from(FORMAT) => Ok(()),
-        found => Err(Error::Format { path: path.to_owned(), found: found.unwrap_or(0), known: FORMAT }),
+        Some(format) if (1..=u64::from(newest)).contains(&format) => Ok(()),
+        found => Err(Error::Format { path: path.to_owned(), found: found.unwrap_or(0), known: newest }),
     }
 }

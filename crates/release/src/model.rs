@@ -212,6 +212,15 @@ pub struct Parts {
     pub sampling: f64,
     /// Allowance for values that were clipped.
     pub clipping: f64,
+    /// What is not known of who is where: what parties have in common, values missing at the same
+    /// people of several, people that parties chose. Nothing where all parties hold the same people.
+    #[serde(default, skip_serializing_if = "is_nothing")]
+    pub people: f64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+fn is_nothing(share: &f64) -> bool {
+    *share == 0.0
 }
 
 /// Share of the label's variance that the features explain.
@@ -349,7 +358,7 @@ impl Model {
         if value["potluck"] != "model" {
             return Err(not_ours("it does not say that it is a model".to_owned()));
         }
-        crate::check_format(&value, path)?;
+        crate::check_format(&value, path, crate::FORMAT)?;
         serde_json::from_value(value).map_err(|error| not_ours(error.to_string()))
     }
 

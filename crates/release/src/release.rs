@@ -16,7 +16,7 @@ use crate::files::{Audience, Existing, PendingFile, holding};
 use crate::signing::{PublicKey, Signature, SigningKey};
 use crate::statement;
 use crate::study::Study;
-use crate::{Error, FORMAT, SOFTWARE, canonical};
+use crate::{Error, SOFTWARE, canonical};
 
 const KIND: &str = "release";
 
@@ -39,6 +39,9 @@ pub(crate) struct StageRecord {
     /// What is subtracted from rows within the ball, in units of 1/Q.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     centre: Vec<i32>,
+    /// What a person with any value adds to the column of presence, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    presence: Option<i32>,
     /// The published sums.
     result: ResultRecord,
 }
@@ -91,6 +94,7 @@ impl StageRecord {
             columns: stage.encoder.columns().iter().flat_map(|(_, own)| own).map(scaling).collect(),
             norm_squared: stage.encoder.ball().map(Ball::norm_squared),
             centre: stage.encoder.centre().to_vec(),
+            presence: stage.encoder.weight(),
             result: match stage.statistic {
                 Statistic::Mixed { k, .. } => ResultRecord::Columns { rows: k, scale: stage.scale() },
                 _ => ResultRecord::Sums(noised.iter().map(i64::to_string).collect()),
@@ -125,7 +129,7 @@ impl ReleaseRecord {
     /// The record that follows from the study and the sums of the stages before the mixed rows,
     /// without hash and signature; and the stage of the mixed rows.
     fn expected(study: &Study, party: &str, sums: &[Vec<i64>]) -> Result<(Self, Stage), Error> {
-        let columns = study.own_party(party)?.encoded_names();
+        let columns = study.own_party(party)?.published_names();
         let mut stages = Vec::with_capacity(sums.len() + 1);
         for (position, noised) in sums.iter().enumerate() {
             let stage = study.stage(party, &sums[..position])?;
@@ -191,7 +195,11 @@ impl ReleaseRecord {
         if columns.rows() * expected.columns.len() != mixed.coordinates() {
             return Err(Error::tampered(path, "it does not have the study's number of rows"));
         }
-        if !columns.values().iter().flatten().all(|&value| on_grid(value, &mixed)) {
+        let on_its_grid = |(at, column): (usize, &Vec<f64>)| {
+            let scale = mixed.scale_of(at);
+            column.iter().all(|&value| on_grid(value, scale, mixed.sum_limit()))
+        };
+        if !columns.values().iter().enumerate().all(on_its_grid) {
             return Err(Error::tampered(path, "a value is not a whole number of noise units"));
         }
         let hash = content_hash(&self.manifest(study, false), columns.hashes());
@@ -209,9 +217,9 @@ impl ReleaseRecord {
 }
 
 /// Whether a published value is an integer sum divided by the scale.
-fn on_grid(value: f64, mixed: &Stage) -> bool {
-    let sum = (value * mixed.scale()).round();
-    sum.abs() <= mixed.sum_limit() as f64 && (sum / mixed.scale()).to_bits() == value.to_bits()
+fn on_grid(value: f64, scale: f64, limit: i64) -> bool {
+    let sum = (value * scale).round();
+    sum.abs() <= limit as f64 && (sum / scale).to_bits() == value.to_bits()
 }
 
 /// A release but for its mixed rows: all that its file says of how they come about.
@@ -273,12 +281,12 @@ impl<'a> Outline<'a> {
     ) -> Result<Written, E> {
         let failed = |error| Error::write(path, error);
         let mut writer = ColumnsWriter::new(sink, &self.record.columns).map_err(failed)?;
+        let scales = self.scales();
         let mut count = 0;
         for sums in mixed {
-            let sums = sums?;
-            count += sums.len();
-            for sum in sums {
-                writer.push(self.value(sum)).map_err(failed)?;
+            for sum in sums? {
+                writer.push(sum as f64 / scales[count % scales.len()]).map_err(failed)?;
+                count += 1;
             }
         }
         self.check_count(count);
@@ -293,8 +301,9 @@ impl<'a> Outline<'a> {
         Ok(written.expect("a file that is closed has a manifest"))
     }
 
-    fn value(&self, sum: i64) -> f64 {
-        sum as f64 / self.mixed.scale()
+    /// What the sums of each published column are divided by.
+    fn scales(&self) -> Vec<f64> {
+        (0..self.record.columns.len()).map(|column| self.mixed.scale_of(column)).collect()
     }
 
     fn check_count(&self, count: usize) {
@@ -333,8 +342,8 @@ impl Release {
         let outline = Outline::new(study, party, earlier, signing_key)?;
         outline.check_count(noised.len());
         let names = outline.record.columns.clone();
-        let width = names.len();
-        let column = |j| noised.iter().skip(j).step_by(width).map(|&sum| outline.value(sum)).collect();
+        let (width, scales) = (names.len(), outline.scales());
+        let column = |j| noised.iter().skip(j).step_by(width).map(|&sum| sum as f64 / scales[j]).collect();
         let columns = Columns::new(names, (0..width).map(column).collect());
         let (record, signer) = outline.seal(columns.hashes());
         Ok(Self { study: study.clone(), record, columns, signer })
@@ -352,7 +361,7 @@ impl Release {
     /// harm: as [`read`](Self::read), but what claims to be anything else, or to be larger, is
     /// refused before any of it is decoded.
     pub fn read_for(path: &Path, study: &Study, party: &str) -> Result<Self, Error> {
-        let width = study.definition().party(party)?.width();
+        let width = study.definition().party(party)?.published_width();
         let refuse = |what: &str| Err(Error::tampered(path, what));
         let (columns, mut manifest) = Columns::read_if(path, KIND, |manifest, file| {
             // As text: numbers such as 18 and 18.0 are the same there.
@@ -462,7 +471,7 @@ pub(crate) fn manifest(kind: &str, study: &Study, record: &impl Serialize, witho
     let mut manifest = serde_json::to_value(record).expect("a record is plain data");
     let fields = manifest.as_object_mut().expect("a record is a JSON object");
     fields.insert("potluck".into(), kind.into());
-    fields.insert("format".into(), FORMAT.into());
+    fields.insert("format".into(), study.definition().format().number().into());
     fields.insert("study_id".into(), study.id().into());
     fields.insert("study".into(), study.to_json());
     for field in without {
@@ -719,7 +728,7 @@ mod tests {
             let records: Vec<Value> =
                 releases.iter().map(|release| serde_json::to_value(&release.record).unwrap()).collect();
             let mut manifest = serde_json::json!({
-                "potluck": "dataset", "format": FORMAT, "study_id": study.id(), "study": study.to_json(),
+                "potluck": "dataset", "format": crate::FORMAT, "study_id": study.id(), "study": study.to_json(),
                 "releases": records, "software": SOFTWARE,
             });
             manifest["content_hash"] = hex::encode(content_hash(&manifest, columns.hashes())).into();

@@ -65,6 +65,8 @@ pub enum Shape {
     Number,
     /// One of these words.
     Word(&'static [&'static str]),
+    /// A range of shares, or everybody.
+    Share,
     /// Any number of these.
     List(&'static Shape),
     /// A section of its own, with this at its head.
@@ -78,6 +80,7 @@ impl fmt::Display for Shape {
             Self::Whole => f.write_str("a whole number in digits, without quotes"),
             Self::Number => f.write_str("a number in digits, without quotes"),
             Self::Word(words) => write!(f, "\"{}\"", words.join("\" or \"")),
+            Self::Share => f.write_str("\"all\", or the least and the largest share: [0.9, 1]"),
             Self::List(Self::Section(head)) => write!(f, "a section that begins with [[{head}]] for each"),
             Self::List(one) => write!(f, "a list in brackets, each entry {one}"),
             Self::Section(head) => write!(f, "a section that begins with [{head}]"),

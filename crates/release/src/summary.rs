@@ -1,7 +1,6 @@
 //! What releases say of their columns, in original units: for whoever wants to know what can be
 //! seen in them.
 
-use potluck_core::calibrated::Layout;
 use serde::Serialize;
 
 use crate::Error;
@@ -10,7 +9,7 @@ use crate::dataset::PublicDataset;
 use crate::fit::{Calibrated, Encoded, PartyEvidence, terms};
 use crate::model::{Term, noise_share};
 use crate::release::Release;
-use crate::study::{Column, Party, Study};
+use crate::study::{Party, Study};
 
 /// A spread counts as seen when it exceeds its own noise by this many standard deviations.
 const CLEARLY: f64 = 3.0;
@@ -99,7 +98,7 @@ fn of_party(
         .map(|(at, (encoded, values))| of_column(&evidence, at, &encoded, values))
         .collect::<Result<_, Error>>()?;
     let covariance = covariance(&evidence, party)?;
-    let layout = Layout::new(party.columns().iter().map(Column::encoder).collect());
+    let layout = study.definition().layout(party);
     Ok(PartySummary {
         party: name.to_owned(),
         free_columns: layout.effective_width() as u64,

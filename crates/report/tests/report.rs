@@ -626,7 +626,7 @@ fn a_calibrated_report_holds_together() {
         assert_eq!(page.matches(&value(number)).count(), 3, "in the head, the limits and the diagnostics");
     }
     for coefficient in &model.coefficients {
-        let Parts { privacy, mixing, correlations, sampling, clipping } = coefficient.parts.unwrap();
+        let Parts { privacy, mixing, correlations, sampling, clipping, .. } = coefficient.parts.unwrap();
         for number in [privacy, mixing, correlations, sampling, clipping, coefficient.prediction] {
             assert!(page.contains(&value(number)), "{number} is missing");
         }
@@ -739,6 +739,7 @@ fn what_limits_a_model_can_be_said_without_its_dataset() {
         correlations: 0.05,
         sampling,
         clipping: 0.8 - sampling,
+        people: 0.0,
     };
     for coefficient in &mut model.coefficients {
         coefficient.parts = Some(parts(0.7));
@@ -825,16 +826,38 @@ fn bars(svg: &str) -> Vec<(f64, Vec<f64>)> {
 fn the_parts_of_a_bar_fill_it() {
     let (mut model, _) = calibrated_clinics();
     let odd = [
-        Some(Parts { privacy: 1.0, mixing: 0.0, correlations: 0.0, sampling: 0.0, clipping: 0.0 }),
-        Some(Parts { privacy: 0.1, mixing: 0.1, correlations: 0.7, sampling: 0.05, clipping: 0.05 }),
+        Some(Parts {
+            privacy: 1.0,
+            mixing: 0.0,
+            correlations: 0.0,
+            sampling: 0.0,
+            clipping: 0.0,
+            people: 0.0,
+        }),
+        Some(Parts {
+            privacy: 0.1,
+            mixing: 0.1,
+            correlations: 0.7,
+            sampling: 0.05,
+            clipping: 0.05,
+            people: 0.0,
+        }),
         Some(Parts {
             privacy: f64::NAN,
             mixing: 0.2,
             correlations: 0.3,
             sampling: f64::INFINITY,
             clipping: 0.1,
+            people: 0.0,
         }),
-        Some(Parts { privacy: -0.5, mixing: 1e300, correlations: 1e300, sampling: 1e300, clipping: 1e-300 }),
+        Some(Parts {
+            privacy: -0.5,
+            mixing: 1e300,
+            correlations: 1e300,
+            sampling: 1e300,
+            clipping: 1e-300,
+            people: 0.0,
+        }),
         None,
     ];
     for changed in [false, true] {

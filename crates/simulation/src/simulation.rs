@@ -1,7 +1,7 @@
 //! The releases of all parties at once.
 
 use potluck_core::encoding::EncodedRows;
-use potluck_core::mixing::{Mixing, add_bernoulli, add_sparse};
+use potluck_core::mixing::{Mixing, add_bernoulli, add_buckets, add_sparse};
 use potluck_core::stage::{Stage, Statistic};
 use potluck_release::dataset::Completeness;
 use potluck_release::{Error, PublicDataset, Release, Study};
@@ -70,7 +70,7 @@ impl<'a> Simulation<'a> {
             assert_eq!(stages.len(), parties.len(), "parties of a study have equally many stages");
             let exact = match stages[0].statistic {
                 // Where every person keeps a row, there is nothing to share.
-                Statistic::Mixed { mixing: mixing @ (Mixing::Sparse | Mixing::Bernoulli), k } => {
+                Statistic::Mixed { mixing, k } if mixing != Mixing::Identity => {
                     self.mixed(&stages, mixing, k, &mut look)
                 }
                 _ if sums[0].is_empty() => self.people.first_sums(&stages, || self.each(&stages)),
@@ -121,7 +121,11 @@ impl<'a> Simulation<'a> {
         k: u64,
         look: &mut impl FnMut(&[i32], usize),
     ) -> Vec<Vec<i64>> {
-        let add = if mixing == Mixing::Sparse { add_sparse } else { add_bernoulli };
+        let add = match mixing {
+            Mixing::Bernoulli => add_bernoulli,
+            Mixing::Buckets => add_buckets,
+            Mixing::Sparse | Mixing::Identity => add_sparse,
+        };
         let width: usize = stages.iter().map(|stage| stage.encoder.width()).sum();
         let mut sums = vec![0; k as usize * width];
         let mut encoded = EncodedRows::default();

@@ -8,7 +8,7 @@ use potluck_core::learn::{Level, Ridge};
 use potluck_release::files::{Audience, check_writable, refuse_same_file, write_file};
 use potluck_release::findings::HEADING;
 use potluck_release::fit::{Regression, fit};
-use potluck_release::model::{Coefficient, Estimate, RSquared};
+use potluck_release::model::{Coefficient, Estimate, Parts, RSquared};
 use potluck_release::{Error, Model, PublicDataset};
 
 use super::Settings;
@@ -175,13 +175,17 @@ fn parts(model: &Model) -> String {
     if !has_parts(model) {
         return String::new();
     }
+    let mut header = vec!["", "privacy", "mixing", "correlations", "sampling", "clipping"];
+    let of_people = |coefficient: &Coefficient| coefficient.parts.is_some_and(|parts| parts.people > 0.0);
+    if model.coefficients.iter().any(of_people) {
+        header.push("people");
+    }
     let row = |coefficient: &Coefficient| {
-        let parts = coefficient.parts?;
-        let shares = [parts.privacy, parts.mixing, parts.correlations, parts.sampling, parts.clipping];
-        Some([coefficient.term.name()].into_iter().chain(shares.map(percent)).collect())
+        let Parts { privacy, mixing, correlations, sampling, clipping, people } = coefficient.parts?;
+        let shares = [privacy, mixing, correlations, sampling, clipping, people].map(percent);
+        Some([coefficient.term.name()].into_iter().chain(shares).take(header.len()).collect())
     };
     let rows: Vec<Vec<String>> = model.coefficients.iter().filter_map(row).collect();
-    let header = ["", "privacy", "mixing", "correlations", "sampling", "clipping"];
     format!("\nWhat the variance of each estimate is made of:\n\n{}", table(&header, &rows))
 }
 

@@ -4,8 +4,13 @@
 //!
 //! How well they fit a table does not matter for privacy: the lemmas hold for all of them.
 
-use super::{CalibratedError, Layout, PartyPlan, STAGES};
-use crate::encoding::{Ball, EncodingError, LARGEST_SCALED, Q, Scaling};
+use std::iter::zip;
+
+use super::party::{CohortNoise, TWO_LEVELS_CENTRE};
+use super::shape::{Counted, FromSums, narrowed};
+use super::{COHORT_STAGES, CalibratedError, Layout, PartyPlan, RoundNoise, STAGES};
+use crate::encoding::{Ball, Bins, EncodingError, LARGEST_SCALED, Q, Scaling};
+use crate::noise::Sigma;
 use crate::stage::moment_count;
 
 /// Half-width of a column's box in standard deviations, before growth.
@@ -118,9 +123,68 @@ impl PartyPlan {
         self.layout.numeric().iter().map(|&numeric| Standard::public(numeric)).collect()
     }
 
-    /// What the first round said.
+    /// What the first stage said.
     pub(super) fn first_round(&self, earlier: &[Vec<i64>]) -> Result<Vec<Standard>, CalibratedError> {
-        self.round(0, &self.before(), &earlier[0])
+        match &self.cohort {
+            None => self.round(0, &self.before(), &earlier[0]),
+            Some(cohort) => self.shaped(cohort, &earlier[0]),
+        }
+    }
+
+    /// What the shapes say of each column: the sums as in a round, and the cells a narrower box.
+    fn shaped(&self, cohort: &CohortNoise, sums: &[i64]) -> Result<Vec<Standard>, CalibratedError> {
+        let (bins, groups) = (self.layout.bins(), self.layout.encoded_groups());
+        let round = self.layout.width() + self.layout.squares().len() + self.layout.groups();
+        self.check_count(0, sums, round + bins.iter().map(Bins::count).sum::<usize>())?;
+        let (sums, mut cells) = sums.split_at(round);
+        let mut columns = self.round(0, &self.before(), sums)?;
+        let people = self.counted(sums);
+        let mut squares = sums[self.layout.width()..].iter();
+        for (bins, &column) in bins.iter().zip(&self.layout.squares()) {
+            let (own, others) = cells.split_at(bins.count());
+            cells = others;
+            let cells: Vec<f64> = own.iter().map(|&count| count as f64).collect();
+            let (n, q) = (people[column], f64::from(Q));
+            let square = squares.next().map_or(0.0, |&square| square as f64 / (n * q * q));
+            let Standard { mean, error, low, high, .. } = columns[column];
+            let first = FromSums {
+                mean,
+                error,
+                variance: (square - mean * mean).clamp(0.0, 1.0),
+                square_error: cohort.shapes.round.square.get() as f64 / (n * q * q),
+                low,
+                high,
+            };
+            let counted = Counted {
+                bins,
+                cells: &cells,
+                sigma: cohort.shapes.cell.get() as f64,
+                people: n,
+                people_sigma: cohort.counts[0][groups[column]].get() as f64,
+            };
+            [columns[column].low, columns[column].high] = narrowed(first, counted, self.growth);
+        }
+        Ok(columns)
+    }
+
+    /// Noise of the sums of a round.
+    fn noise_of_round(&self, stage: usize) -> RoundNoise {
+        match &self.cohort {
+            Some(cohort) if stage == 0 => cohort.shapes.round,
+            _ => self.round,
+        }
+    }
+
+    /// How many subjects have the values of each encoded column, by the counts at the end of the
+    /// sums of a standardisation round; n in format 1.
+    fn counted(&self, sums: &[i64]) -> Vec<f64> {
+        match self.layout.groups() {
+            0 => vec![self.rows as f64; self.layout.width()],
+            groups => {
+                let present = &sums[sums.len() - groups..];
+                self.layout.encoded_groups().iter().map(|&group| present[group].max(1) as f64).collect()
+            }
+        }
     }
 
     /// What one round says: mean and spread of each column within the window that it was encoded
@@ -132,16 +196,18 @@ impl PartyPlan {
         sums: &[i64],
     ) -> Result<Vec<Standard>, CalibratedError> {
         let width = self.layout.width();
-        check_count(stage, sums, width + self.layout.squares().len())?;
-        let n = self.plan.rows() as f64;
-        let q = f64::from(Q);
-        let error = self.round.sum.get() as f64 / (n * q);
-        let square_error = self.round.square.get() as f64 / (n * q * q);
+        self.check_count(stage, sums, width + self.layout.squares().len() + self.layout.groups())?;
+        let (q, noise) = (f64::from(Q), self.noise_of_round(stage));
         let mut columns = Vec::with_capacity(width);
         let mut next_square = width;
-        for (before, &sum) in before.iter().zip(sums) {
+        let about = zip(self.counted(sums), self.layout.two_levels());
+        for ((before, &sum), (n, two_levels)) in before.iter().zip(sums).zip(about) {
+            let error = noise.sum.get() as f64 / (n * q);
+            let square_error = noise.square.get() as f64 / (n * q * q);
             let (a, h) = before.window();
             let mean = sum as f64 / (n * q);
+            let centred = two_levels && self.cohort.is_some();
+            let mean = if centred { mean + TWO_LEVELS_CENTRE } else { mean };
             let (mean, variance, inflation) = if before.numeric {
                 let mean = mean.clamp(-1.0, 1.0);
                 let square = sums[next_square] as f64 / (n * q * q);
@@ -179,20 +245,46 @@ impl PartyPlan {
         frame: &Frame,
     ) -> Result<Vec<f64>, CalibratedError> {
         let sums = &earlier[2];
-        check_count(2, sums, moment_count(self.layout.width()))?;
-        let all = self.plan.rows() as f64 * f64::from(Q);
-        let mean = |(scaling, &sum): (&Scaling, &i64)| {
+        let (width, groups) = (self.layout.width(), self.layout.groups());
+        self.check_count(2, sums, moment_count(width, groups))?;
+        let (own, q) = (self.layout.encoded_groups(), f64::from(Q));
+        let counts = self.present(earlier)?;
+        let mean = |(column, scaling): (usize, &Scaling)| {
             let end = |end: f64| (end - scaling.centre) / scaling.scale;
+            // Over the rows that have the column itself.
+            let (sum, all) = match own.get(column) {
+                None => (sums[column], self.rows as f64 * q),
+                Some(&group) => (sums[group * width + column], counts[group] * q),
+            };
             (sum as f64 / all).clamp(end(scaling.low), end(scaling.high))
         };
-        Ok(frame.scalings.iter().zip(sums).map(mean).collect())
+        Ok(frame.scalings.iter().enumerate().map(mean).collect())
     }
-}
 
-fn check_count(stage: usize, sums: &[i64], expected: usize) -> Result<(), CalibratedError> {
-    if sums.len() == expected {
-        Ok(())
-    } else {
-        Err(CalibratedError::Sums { stage: STAGES[stage], expected, found: sums.len() })
+    /// About how many subjects have each presence group, at least 1: the counts of the second stage
+    /// and the third, each by how well it is known. None in format 1.
+    pub fn present(&self, earlier: &[Vec<i64>]) -> Result<Vec<f64>, CalibratedError> {
+        let (width, groups) = (self.layout.width(), self.layout.groups());
+        let Some(cohort) = &self.cohort else { return Ok(Vec::new()) };
+        self.check_count(1, &earlier[1], width + self.layout.squares().len() + groups)?;
+        self.check_count(2, &earlier[2], moment_count(width, groups))?;
+        let second = &earlier[1][earlier[1].len() - groups..];
+        let third = &earlier[2][moment_count(width, groups) - groups * (groups - 1) / 2 - groups..];
+        let variance = |sigma: Sigma| sigma.get() as f64 * sigma.get() as f64;
+        let of_third = variance(cohort.joint.own);
+        let count = |((&second, &third), &sigma): ((&i64, &i64), &Sigma)| {
+            let of_second = variance(sigma);
+            let count = (second as f64 * of_third + third as f64 * of_second) / (of_second + of_third);
+            count.max(1.0)
+        };
+        Ok(second.iter().zip(third).zip(&cohort.counts[1]).map(count).collect())
+    }
+
+    fn check_count(&self, stage: usize, sums: &[i64], expected: usize) -> Result<(), CalibratedError> {
+        if sums.len() == expected {
+            return Ok(());
+        }
+        let names = if self.cohort.is_some() { COHORT_STAGES } else { STAGES };
+        Err(CalibratedError::Sums { stage: names[stage], expected, found: sums.len() })
     }
 }

@@ -7,16 +7,22 @@
 //! every verifier gets the same parameters bit for bit. The proofs are in
 //! docs/PRIVACY.md#calibrated.
 //!
+//! There are two formats. In format 1 all parties hold the same subjects, and rows are mixed with
+//! signs. In format 2 ([`Layout::of_cohort`]) each holds its own, values may be missing, shapes of
+//! columns take the place of the first round, and how many are there is published in every stage.
+//!
 //! What decides what is released stands here, and nothing else: columns ([`Layout`]), shares of the
-//! budget ([`Plan`]), noise ([`RoundNoise`], [`MomentNoise`]), how rows are standardised
-//! ([`Frame`]) and the stages ([`PartyPlan::stage`]). What learners make of the results is in
+//! budget ([`Plan`]), noise ([`ShapeNoise`], [`RoundNoise`], [`MomentNoise`], [`JointNoise`]), how
+//! rows are standardised ([`Frame`]) and the stages ([`PartyPlan::stage`]). What learners make of the results is in
 //! [`crate::learn`].
 
+mod bins;
 mod frame;
 mod layout;
 mod noise;
 mod party;
 mod plan;
+mod shape;
 
 use thiserror::Error;
 
@@ -26,13 +32,16 @@ use crate::noise::SigmaError;
 
 pub use frame::Frame;
 pub(crate) use frame::Standard;
-pub use layout::Layout;
-pub use noise::{MomentNoise, RoundNoise};
+pub use layout::{Declared, Layout};
+pub use bins::bins;
+pub use noise::{JointNoise, MomentNoise, RoundNoise, ShapeNoise};
 pub use party::PartyPlan;
 pub use plan::Plan;
 
-/// Names of the four stages, in order.
+/// Names of the four stages in order, in format 1.
 pub const STAGES: [&str; 4] = ["standardise-1", "standardise-2", "moments", "mixed"];
+/// The same in format 2, where parties may hold different people.
+pub const COHORT_STAGES: [&str; 4] = ["shapes", "standardise", "moments", "mixed"];
 
 /// Why a calibrated release cannot be planned or continued.
 #[derive(Debug, Error, PartialEq)]
@@ -67,4 +76,7 @@ pub enum CalibratedError {
     /// Sums could exceed 64 bits.
     #[error("its sums could overflow: use fewer columns or fewer rows")]
     Overflow,
+    /// Parties of one study have releases of different formats.
+    #[error("all parties of a study release in the same format")]
+    Formats,
 }

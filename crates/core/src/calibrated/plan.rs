@@ -1,5 +1,7 @@
 //! What public facts determine for all parties: shares of the budget, and how many rows are mixed.
 
+use num_bigint::BigUint;
+
 use super::{CalibratedError, Layout, PartyPlan, STAGES};
 use crate::accounting::{Mu, SHARES, Share, Shares, SharesError};
 
@@ -18,12 +20,17 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// The plan for n = `rows` subjects and parties with these columns; k follows unless it is
-    /// given.
+    /// The plan for n = `rows` subjects, in format 2 about so many, and parties with these columns;
+    /// k follows unless it is given.
     pub fn new(rows: u64, mu: Mu, parties: &[Layout], k: Option<u64>) -> Result<Self, CalibratedError> {
         let shares = shares(rows, mu, parties.iter().map(Layout::width).max().unwrap_or(1))?;
         let mut plan = Self { rows, mu, shares, k: 1 };
-        plan.k = k.unwrap_or_else(|| plan.mixed_rows(parties));
+        let cohorts = parties.iter().filter(|layout| layout.presence().is_some()).count();
+        if cohorts != 0 && cohorts != parties.len() {
+            return Err(CalibratedError::Formats);
+        }
+        let rule = || if cohorts == 0 { plan.mixed_rows(parties) } else { plan.buckets(parties) };
+        plan.k = k.unwrap_or_else(rule);
         Ok(plan)
     }
 
@@ -56,9 +63,14 @@ impl Plan {
         self.k
     }
 
-    /// n: number of subjects.
+    /// n: number of subjects; in format 2 about how many there are.
     pub fn rows(&self) -> u64 {
         self.rows
+    }
+
+    /// The number of subjects of one party: n, or in format 2 its own Nᵢ.
+    pub(super) fn rows_of(&self, layout: &Layout) -> u64 {
+        layout.rows().unwrap_or(self.rows)
     }
 
     /// μ of the whole release.
@@ -79,7 +91,8 @@ impl Plan {
     /// ρ: by how much row norms and boxes of a party exceed their smallest; clipping fades as n
     /// grows.
     pub(super) fn growth(&self, layout: &Layout) -> f64 {
-        let signal = self.mu.to_f64() * (self.rows as f64 / layout.effective_width() as f64).sqrt();
+        let rows = self.rows_of(layout) as f64;
+        let signal = self.mu.to_f64() * (rows / layout.effective_width() as f64).sqrt();
         (signal / GROWTH_START).sqrt().max(1.0)
     }
 
@@ -91,7 +104,7 @@ impl Plan {
     /// Standard deviation of the noise in a mean square of a standardisation round, in units of its
     /// window.
     pub fn round_error(&self, layout: &Layout) -> f64 {
-        (layout.change_squared() as f64 / 2.77).sqrt() / (self.stage_mu(0) * self.rows as f64)
+        (layout.change_squared() as f64 / 2.77).sqrt() / (self.stage_mu(0) * self.rows_of(layout) as f64)
     }
 
     /// k: where the noise in the mixed rows of a typical column equals what mixing itself adds.
@@ -112,6 +125,25 @@ impl Plan {
         let rule = (self.rows as f64 / median).floor() as u64;
         rule.max(3 * noise.len() as u64).min(self.rows)
     }
+
+    /// k of format 2: the geometric mean over encoded columns of Nᵢ/ςᵢ², which is best for a pair
+    /// of columns on average; at least three rows a published column, at most the smallest Nᵢ.
+    ///
+    /// Whole numbers and their root, so that it is the same everywhere.
+    fn buckets(&self, parties: &[Layout]) -> u64 {
+        let (mut product, mut columns) = (BigUint::from(1_u32), 0_u32);
+        for layout in parties {
+            let noise_level = 2.0 * self.largest_norm(layout) / self.stage_mu(3);
+            let rule = (self.rows_of(layout) as f64 / (noise_level * noise_level)).floor() as u64;
+            let width = layout.width() as u32;
+            product *= BigUint::from(rule.max(1)).pow(width);
+            columns += width;
+        }
+        let rule = u64::try_from(product.nth_root(columns.max(1))).unwrap_or(u64::MAX);
+        let published = u64::from(columns) + parties.len() as u64;
+        let fewest = parties.iter().map(|layout| self.rows_of(layout)).min().unwrap_or(self.rows);
+        rule.max(3 * published).min(fewest)
+    }
 }
 
 /// Parts of μ²: two standardisation rounds, moments, mixed rows.
@@ -126,6 +158,7 @@ fn shares(rows: u64, mu: Mu, widest: usize) -> Result<Shares, SharesError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use super::super::Declared;
     use crate::accounting::{Delta, Epsilon, satisfies};
     use crate::encoding::{Bounds, Encoder, Q};
 
@@ -135,6 +168,28 @@ mod tests {
 
     fn mu() -> Mu {
         Mu::analytic(Epsilon::new(1.0).unwrap(), Delta::new(1e-5).unwrap()).unwrap()
+    }
+
+    fn cohort(columns: usize, rows: u64) -> Layout {
+        let encoders = vec![Encoder::Numeric(Bounds::new(0.0, 1.0).unwrap()); columns];
+        let declared = Declared { may_miss: true, typical: None };
+        Layout::of_cohort(encoders, &vec![declared; columns], rows)
+    }
+
+    #[test]
+    fn buckets_are_the_geometric_mean_of_what_each_column_would_choose() {
+        let k = |parties: &[Layout]| Plan::new(1_000_000, mu(), parties, None).unwrap().k();
+        let alone = |rows: u64| k(&[cohort(1, rows), cohort(1, rows)]) as f64;
+        let together = k(&[cohort(1, 4_000_000), cohort(1, 1_000_000)]) as f64;
+        assert!((together / (alone(4_000_000) * alone(1_000_000)).sqrt() - 1.0).abs() < 0.01);
+        assert_eq!(k(&[cohort(30, 1_000), cohort(30, 1_000)]), 3 * 62);
+        assert_eq!(k(&[cohort(30, 100), cohort(30, 1_000)]), 100);
+    }
+
+    #[test]
+    fn parties_of_one_study_have_one_format() {
+        let mixed = [layout(1), cohort(1, 1000)];
+        assert_eq!(Plan::new(1000, mu(), &mixed, None), Err(CalibratedError::Formats));
     }
 
     #[test]

@@ -94,7 +94,7 @@ mod tests {
     fn projected_in_batches(row: &[i32], c: u64) -> Vec<Vec<i32>> {
         let project = |arch| {
             let mut rows = EncodedRows::default();
-            rows.resize(21, row.len());
+            rows.resize(21, row.len(), 0, 0);
             for (column, &q) in row.iter().enumerate() {
                 rows.column_mut(column)[20] = q;
             }

@@ -6,15 +6,21 @@
 //! engine that computed them.
 
 mod ball;
+mod bins;
+mod presence;
 mod rows;
 
 use pulp::Arch;
 use thiserror::Error;
 
 pub use ball::{Ball, LARGEST_SCALED, MAX_NORM_SQUARED};
+use bins::Places;
+pub(crate) use bins::add_counts;
+pub use bins::{Bins, NOWHERE};
+pub use presence::Presence;
 pub use rows::EncodedRows;
 pub(crate) use rows::{Dot, Sum};
-use rows::{Level, Numbers};
+use rows::{Known, Level, Numbers, Present};
 
 /// Resolution of the encoding: an encoded value of `Q` stands for 1. A constant of the file format.
 pub const Q: i32 = 1 << 14;
@@ -82,6 +88,11 @@ impl Bounds {
     #[inline(always)]
     fn unit(self, value: f64) -> f64 {
         (clamp(value, self.lo, self.hi) - self.midpoint()) / self.half_width()
+    }
+
+    /// A number in units of the half-width from the midpoint, clamped.
+    pub(crate) fn unit_of(self, value: f64) -> f64 {
+        self.unit(value)
     }
 
     /// The integer for one value on the public range: 0 for NaN and ±inf (missing), else the
@@ -238,6 +249,9 @@ pub struct RowEncoder {
     width: usize,
     ball: Option<Ball>,
     centre: Vec<i32>,
+    presence: Option<Presence>,
+    bins: Vec<Bins>,
+    weight: Option<i32>,
 }
 
 impl RowEncoder {
@@ -252,7 +266,15 @@ impl RowEncoder {
             columns.push((encoder, own.to_vec()));
             rest = others;
         }
-        Self { columns, width, ball: None, centre: Vec::new() }
+        Self {
+            columns,
+            width,
+            ball: None,
+            centre: Vec::new(),
+            presence: None,
+            bins: Vec::new(),
+            weight: None,
+        }
     }
 
     /// Columns on their public ranges; without a ball.
@@ -281,9 +303,77 @@ impl RowEncoder {
         self
     }
 
-    /// Number of encoded columns.
+    /// The same rows, each with which of its values are there.
+    #[must_use]
+    pub fn with_presence(mut self, presence: Presence) -> Self {
+        self.presence = Some(presence);
+        self
+    }
+
+    /// The same rows, each with where its numbers lie among these cells, a set for each numeric
+    /// column in order.
+    #[must_use]
+    pub fn with_bins(mut self, bins: Vec<Bins>) -> Self {
+        let numeric = self.columns.iter().filter(|(encoder, _)| matches!(encoder, Encoder::Numeric(_)));
+        assert_eq!(numeric.count(), bins.len(), "bins of every numeric column");
+        self.bins = bins;
+        self
+    }
+
+    /// The same rows with one more entry: `weight` if any value is there, else 0.
+    ///
+    /// # Privacy
+    /// A row without any value is 0 everywhere, as if there were none (Theorem M′,
+    /// docs/PRIVACY.md#mixed-rows-and-presence-stage-4).
+    #[must_use]
+    pub fn weighing(mut self, weight: i32) -> Self {
+        assert!(self.presence.is_some(), "it is known which values are there");
+        self.weight = Some(weight);
+        self
+    }
+
+    /// Number of encoded columns, that of the weight included.
     pub fn width(&self) -> usize {
-        self.width
+        self.width + usize::from(self.weight.is_some())
+    }
+
+    /// The entry that tells that any value is there, if rows have one.
+    pub fn weight(&self) -> Option<i32> {
+        self.weight
+    }
+
+    /// The presence groups, if it matters which values are there.
+    pub fn presence(&self) -> Option<&Presence> {
+        self.presence.as_ref()
+    }
+
+    /// G: how many presence groups encoded rows tell of.
+    pub fn groups(&self) -> usize {
+        match self.weight {
+            None => self.presence.as_ref().map_or(0, Presence::count),
+            Some(_) => 0,
+        }
+    }
+
+    /// The first encoded column of a presence group.
+    pub(crate) fn first_of_group(&self, group: usize) -> usize {
+        let presence = self.presence.as_ref().expect("there are groups");
+        let before = (0..self.columns.len()).take_while(|&column| presence.group(column) != group);
+        before.map(|column| self.columns[column].1.len()).sum()
+    }
+
+    /// The cells that numeric columns are counted in, if they are.
+    pub fn bins(&self) -> &[Bins] {
+        &self.bins
+    }
+
+    /// The encoded columns that are numeric.
+    pub(crate) fn numeric(&self) -> Vec<usize> {
+        let of_column = |(encoder, scalings): &(Encoder, Vec<Scaling>)| {
+            vec![matches!(encoder, Encoder::Numeric(_)); scalings.len()]
+        };
+        let numeric: Vec<bool> = self.columns.iter().flat_map(of_column).collect();
+        (0..numeric.len()).filter(|&column| numeric[column]).collect()
     }
 
     /// The columns, each with the scalings of its encoded columns.
@@ -311,12 +401,14 @@ impl RowEncoder {
         self.encode_on(Arch::new(), values, count, rows);
     }
 
-    fn encode_on(&self, arch: Arch, values: &[Values<'_>], count: usize, rows: &mut EncodedRows) {
+    pub(crate) fn encode_on(&self, arch: Arch, values: &[Values<'_>], count: usize, rows: &mut EncodedRows) {
         assert_eq!(values.len(), self.columns.len(), "values of every column");
         assert!(values.iter().all(|values| values.len() == count), "a value a subject");
-        rows.resize(count, self.width);
+        let groups = self.presence.as_ref().map_or(0, Presence::count);
+        rows.resize(count, self.width, groups, self.bins.len());
         let mut at = 0;
-        for ((encoder, scalings), values) in self.columns.iter().zip(values) {
+        let mut bins = self.bins.iter().enumerate();
+        for (column, ((encoder, scalings), values)) in self.columns.iter().zip(values).enumerate() {
             match (encoder, values) {
                 (&Encoder::Numeric(bounds), Values::Numbers(numbers)) => {
                     arch.dispatch(Numbers {
@@ -325,6 +417,11 @@ impl RowEncoder {
                         scaling: scalings[0],
                         encoded: rows.column_mut(at),
                     });
+                    if let Some((at, bins)) = bins.next() {
+                        let counted = self.presence.as_ref().is_none_or(|presence| presence.may_miss(column));
+                        let missing = if counted { NOWHERE } else { bins.place(bounds.midpoint()) };
+                        arch.dispatch(Places { values: numbers, bins, missing, cells: rows.cells_mut(at) });
+                    }
                 }
                 (Encoder::Categorical(levels), Values::Levels(codes)) => {
                     for (level, (scaling, at)) in (levels.first_encoded()..).zip(scalings.iter().zip(at..)) {
@@ -342,13 +439,43 @@ impl RowEncoder {
             }
             at += scalings.len();
         }
+        let groups = self.presence.as_ref().map(|presence| self.tell_presence(arch, presence, values, rows));
         if let Some(ball) = self.ball {
             rows.project(arch, ball);
             if !self.centre.is_empty() {
-                rows.shift(&self.centre);
+                rows.shift(&self.centre, groups.as_deref());
                 rows.project(arch, ball);
             }
         }
+        if let Some(weight) = self.weight {
+            rows.weigh(weight);
+        }
+    }
+
+    /// Says of every row which groups are there; returns the group of each encoded column.
+    fn tell_presence(
+        &self,
+        arch: Arch,
+        presence: &Presence,
+        values: &[Values<'_>],
+        rows: &mut EncodedRows,
+    ) -> Vec<usize> {
+        let mut groups = Vec::with_capacity(self.width);
+        for (column, ((encoder, scalings), values)) in self.columns.iter().zip(values).enumerate() {
+            let group = presence.group(column);
+            groups.extend(std::iter::repeat_n(group, scalings.len()));
+            match (encoder, values) {
+                _ if !presence.may_miss(column) => rows.presence_mut(group).fill(1),
+                (Encoder::Numeric(_), Values::Numbers(values)) => {
+                    arch.dispatch(Present { values, present: rows.presence_mut(group) });
+                }
+                (Encoder::Categorical(levels), Values::Levels(codes)) => {
+                    arch.dispatch(Known { codes, end: levels.0, present: rows.presence_mut(group) });
+                }
+                _ => unreachable!("whoever reads the table follows the encoders"),
+            }
+        }
+        groups
     }
 }
 

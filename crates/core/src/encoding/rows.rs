@@ -17,14 +17,17 @@ const TILE: usize = 256;
 pub struct EncodedRows {
     count: usize,
     width: usize,
+    groups: usize,
+    /// The encoded columns, then a column of 0 and 1 for each presence group, then the cells of
+    /// numeric columns.
     columns: Vec<i32>,
 }
 
 impl EncodedRows {
     /// Makes room for a batch; what the values are is left open.
-    pub(super) fn resize(&mut self, count: usize, width: usize) {
-        (self.count, self.width) = (count, width);
-        self.columns.resize(count * width, 0);
+    pub(super) fn resize(&mut self, count: usize, width: usize, groups: usize, cells: usize) {
+        (self.count, self.width, self.groups) = (count, width, groups);
+        self.columns.resize(count * (width + groups + cells), 0);
     }
 
     /// Number of rows.
@@ -46,9 +49,27 @@ impl EncodedRows {
         &mut self.columns[column * self.count..][..self.count]
     }
 
+    /// Of each row, 1 if the values of the group are there, else 0.
+    pub fn presence(&self, group: usize) -> &[i32] {
+        self.column(self.width + group)
+    }
+
+    /// The cell of each value of a numeric column.
+    pub(crate) fn cells(&self, numeric: usize) -> &[i32] {
+        self.column(self.width + self.groups + numeric)
+    }
+
+    pub(super) fn cells_mut(&mut self, numeric: usize) -> &mut [i32] {
+        self.column_mut(self.width + self.groups + numeric)
+    }
+
+    pub(super) fn presence_mut(&mut self, group: usize) -> &mut [i32] {
+        self.column_mut(self.width + group)
+    }
+
     /// The same values, row by row.
     pub fn to_rows(&self) -> Vec<i32> {
-        let mut rows = Vec::with_capacity(self.columns.len());
+        let mut rows = Vec::with_capacity(self.width * self.count);
         self.append_rows(&mut rows);
         rows
     }
@@ -81,11 +102,31 @@ impl EncodedRows {
         arch.dispatch(Project { rows: self, ball });
     }
 
-    /// Subtracts `centre` from every row.
-    pub(super) fn shift(&mut self, centre: &[i32]) {
+    /// Subtracts `centre` from every row; where the groups of columns are given, from the values
+    /// that are there, so that a missing one stays 0.
+    pub(super) fn shift(&mut self, centre: &[i32], groups: Option<&[usize]>) {
         for (column, &centre) in centre.iter().enumerate() {
-            self.column_mut(column).iter_mut().for_each(|q| *q -= centre);
+            let Some(groups) = groups else {
+                self.column_mut(column).iter_mut().for_each(|q| *q -= centre);
+                continue;
+            };
+            let (values, presence) = self.columns.split_at_mut(self.width * self.count);
+            let values = &mut values[column * self.count..][..self.count];
+            let present = &presence[groups[column] * self.count..][..self.count];
+            values.iter_mut().zip(present).for_each(|(q, present)| *q -= centre * present);
         }
+    }
+
+    /// Puts one more encoded column in the place of the presence groups: `weight` where any is
+    /// there, else 0.
+    pub(super) fn weigh(&mut self, weight: i32) {
+        let (first, others) = self.columns[self.width * self.count..].split_at_mut(self.count);
+        for other in others.chunks_exact(self.count.max(1)) {
+            first.iter_mut().zip(other).for_each(|(any, present)| *any |= present);
+        }
+        first.iter_mut().for_each(|any| *any *= weight);
+        (self.width, self.groups) = (self.width + 1, 0);
+        self.columns.truncate(self.width * self.count);
     }
 }
 
@@ -129,6 +170,41 @@ impl NullaryFnOnce for Level<'_> {
         for (q, &code) in self.encoded.iter_mut().zip(self.codes) {
             let known = if code < self.end { self.absent } else { 0 };
             *q = if code == self.code { self.present } else { known };
+        }
+    }
+}
+
+/// Tells which numbers are there: 1, or 0 for NaN and ±inf.
+pub(super) struct Present<'a> {
+    pub(super) values: &'a [f64],
+    pub(super) present: &'a mut [i32],
+}
+
+impl NullaryFnOnce for Present<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn call(self) {
+        for (present, value) in self.present.iter_mut().zip(self.values) {
+            *present = i32::from(value.is_finite());
+        }
+    }
+}
+
+/// Tells which levels are there: 1, or 0 for codes from `end` on.
+pub(super) struct Known<'a> {
+    pub(super) codes: &'a [u32],
+    pub(super) end: u32,
+    pub(super) present: &'a mut [i32],
+}
+
+impl NullaryFnOnce for Known<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn call(self) {
+        for (present, &code) in self.present.iter_mut().zip(self.codes) {
+            *present = i32::from(code < self.end);
         }
     }
 }

@@ -25,10 +25,11 @@ mod student;
 
 pub use coefficients::{Affine, Coefficients, Covariance, Interval, Level, Original};
 pub use least_squares::{Estimand, Fit, Ridge, Spectrum, Stability, debiased, ols};
-pub use local::{Centre, Clipping, LocalMoments, Tails};
+pub use local::{Centre, Clipping, LocalMoments, PresentValues, Tails};
 pub use moments::{Moments, Solution};
 pub use posterior::{
-    Concern, Evidence, ExplainedShare, Posterior, ShareConcerns, VarianceParts, explained_share, posterior,
+    ColumnShift, Concern, DeclaredOverlaps, Evidence, ExplainedShare, Overlap, OverlapConcern, PartyPeople,
+    People, Posterior, ShareConcerns, VarianceParts, column_shifts, explained_share, posterior,
 };
 pub use student::{two_sided_quantile, two_sided_tail};
 

@@ -20,7 +20,7 @@ use thiserror::Error;
 use hashing::Prefix;
 
 pub use bernoulli::add_bernoulli;
-pub use sparse::add_sparse;
+pub use sparse::{add_buckets, add_sparse};
 
 /// The key text is not 64 hexadecimal digits.
 #[derive(Debug, Error, PartialEq, Eq)]
@@ -36,6 +36,8 @@ pub enum Mixing {
     Bernoulli,
     /// One ±1 in each column, in a random row.
     Sparse,
+    /// One 1 in each column, in a random row: subjects are added up in buckets.
+    Buckets,
 }
 
 impl Mixing {
@@ -46,7 +48,7 @@ impl Mixing {
     /// docs/PRIVACY.md#mixed-rows.
     pub fn column_norm_squared(self, k: u64) -> u64 {
         match self {
-            Self::Identity | Self::Sparse => 1,
+            Self::Identity | Self::Sparse | Self::Buckets => 1,
             Self::Bernoulli => k,
         }
     }
@@ -140,6 +142,15 @@ impl SubjectDigest {
         let head = u64::from_be_bytes([a, b, c, d, e, f, g, h]);
         // The first 15 hexadecimal digits choose the row, the 16th the sign.
         ((head >> 4) % k, if head & 0xf < 8 { 1 } else { -1 })
+    }
+
+    /// The bucket of the subject among `k`: the row of its only entry, which is 1.
+    ///
+    /// # Privacy
+    /// One entry of 1, never −1, as Theorem M′ needs
+    /// (docs/PRIVACY.md#mixed-rows-and-presence-stage-4).
+    pub fn bucket(&self, k: u64) -> u64 {
+        self.sparse_entry(k).0
     }
 
     /// Fills `words` with the subject's column of the Bernoulli matrix: bit i (little-endian) is

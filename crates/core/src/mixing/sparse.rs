@@ -1,4 +1,4 @@
-//! The product of the sparse matrix with encoded rows, in exact integers.
+//! The products of the sparse matrix and of that of buckets with encoded rows, in exact integers.
 
 use pulp::{Arch, NullaryFnOnce};
 
@@ -9,10 +9,20 @@ use super::SubjectDigest;
 /// # Privacy
 /// The sum Σ b qᵀ of Theorem M, docs/PRIVACY.md#mixed-rows, in exact integers.
 pub fn add_sparse(subjects: &[SubjectDigest], rows: &[i32], width: usize, k: u64, sums: &mut [i64]) {
-    Arch::new().dispatch(AddSparse { subjects, rows, width, k, sums });
+    Arch::new().dispatch(AddSparse { signed: true, subjects, rows, width, k, sums });
+}
+
+/// Adds to `sums` the rows of these subjects, each to its bucket.
+///
+/// # Privacy
+/// The sum Σ e_h v of Theorem M′, docs/PRIVACY.md#mixed-rows-and-presence-stage-4, in exact
+/// integers.
+pub fn add_buckets(subjects: &[SubjectDigest], rows: &[i32], width: usize, k: u64, sums: &mut [i64]) {
+    Arch::new().dispatch(AddSparse { signed: false, subjects, rows, width, k, sums });
 }
 
 struct AddSparse<'a> {
+    signed: bool,
     subjects: &'a [SubjectDigest],
     rows: &'a [i32],
     width: usize,
@@ -29,7 +39,7 @@ impl NullaryFnOnce for AddSparse<'_> {
             let (bucket, sign) = subject.sparse_entry(self.k);
             let start = bucket as usize * self.width;
             // 0 for +, −1 (all bits set) for −: (q ^ flip) − flip is q with the sign.
-            let flip = (sign >> 1) as i32;
+            let flip = if self.signed { (sign >> 1) as i32 } else { 0 };
             for (sum, &q) in self.sums[start..start + self.width].iter_mut().zip(row) {
                 // Overflow is excluded when the study is checked: n·C < 2⁶².
                 *sum = sum.wrapping_add(i64::from((q ^ flip).wrapping_sub(flip)));
@@ -55,14 +65,16 @@ mod tests {
             let key = MixingKey::new([5; 32]);
             let subjects: Vec<SubjectDigest> = (0..count).map(|id| key.subject(id.to_string().as_bytes())).collect();
             let rows = &values[..count * width];
-            let expected = reference_product(&subjects, rows, width, k, |subject, i| {
-                let (bucket, sign) = subject.sparse_entry(k);
-                if bucket == i { sign } else { 0 }
-            });
-            for arch in crate::vector::units() {
-                let mut sums = vec![7; k as usize * width];
-                arch.dispatch(AddSparse { subjects: &subjects, rows, width, k, sums: &mut sums });
-                prop_assert!(sums.iter().zip(&expected).all(|(sum, expected)| sum - 7 == *expected));
+            for signed in [true, false] {
+                let expected = reference_product(&subjects, rows, width, k, |subject, i| {
+                    let (bucket, sign) = subject.sparse_entry(k);
+                    if bucket != i { 0 } else if signed { sign } else { 1 }
+                });
+                for arch in crate::vector::units() {
+                    let mut sums = vec![7; k as usize * width];
+                    arch.dispatch(AddSparse { signed, subjects: &subjects, rows, width, k, sums: &mut sums });
+                    prop_assert!(sums.iter().zip(&expected).all(|(sum, expected)| sum - 7 == *expected));
+                }
             }
         }
     }

@@ -149,6 +149,12 @@ impl<'a> Writer<'a> {
             problem: Problem::with(what, remedy),
         };
         let mixed = match stage.statistic {
+            _ if stage.encoder.presence().is_some() => {
+                return Err(refused("cannot be read by a query for a study of format 2 yet", Remedy::Export));
+            }
+            Statistic::Mixed { mixing: Mixing::Buckets, .. } => {
+                unreachable!("rows that are added up in buckets tell who is there")
+            }
             Statistic::Standardise { .. } | Statistic::Moments => None,
             Statistic::Mixed { mixing: Mixing::Sparse, k } => Some(k),
             Statistic::Mixed { mixing: Mixing::Bernoulli, .. } => {

@@ -10,7 +10,7 @@ use potluck_core::encoding::Scaling;
 use potluck_core::stage::{Stage, Statistic};
 use potluck_release::Study;
 use potluck_release::remedy::{Problem, Remedy};
-use potluck_release::study::{Column, IdKind};
+use potluck_release::study::{Column, IdKind, TableRows};
 use zeroize::Zeroizing;
 
 use super::query::{CHECKS, Query, leading_counts};
@@ -137,7 +137,7 @@ impl Results {
         let rows = study.definition().rows();
         // An empty table has no row to show its types.
         if !self.rows.iter().any(|row| row.part == "types") {
-            return Err(wrong_rows(source, "fewer", rows));
+            return Err(Error::empty(source.name(), rows));
         }
         source.check_types(study, party, self.only("types")?)?;
         let checks = self.check_ids(study, source)?;
@@ -163,11 +163,8 @@ impl Results {
             ));
         }
         let expected = study.definition().rows();
-        match i128::from(rows).cmp(&i128::from(expected)) {
-            std::cmp::Ordering::Equal => {}
-            std::cmp::Ordering::Less => return Err(wrong_rows(source, "fewer", expected)),
-            std::cmp::Ordering::Greater => return Err(wrong_rows(source, "more", expected)),
-        }
+        let found = u64::try_from(rows).map_err(|_| self.not_a_result())?;
+        Error::check_rows(source.name(), found, TableRows::Exactly(expected))?;
         match (study.definition().id_kind(), positions) {
             (IdKind::Row, &[first, last]) if first == 0 && i128::from(last) + 1 == i128::from(rows) => {
                 Ok(checks)
@@ -263,10 +260,6 @@ impl Results {
             self.problem("has values that are not whole numbers in plain decimal; export it again as it came")
         })
     }
-}
-
-fn wrong_rows(source: &Source, how: &str, rows: u64) -> Error {
-    Error::wrong_rows(source.name(), how, rows)
 }
 
 /// Whether `count` rows can have these sums.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use potluck_release::Study;
 use potluck_release::files::{Audience, Existing, write_file};
 use potluck_release::remedy::{Problem, Remedy};
-use potluck_release::study::{Column, Domain, IdKind};
+use potluck_release::study::{Column, Domain, Format, IdKind};
 use serde::{Deserialize, Serialize};
 
 use super::dialect::{Dialect, TypeKind, shown_type};
@@ -128,6 +128,15 @@ impl Source {
     pub fn new(study: &Study, party: &str, description: Description) -> Result<Self, Error> {
         let table = TableName::parse(&description.table)?;
         let columns = study.own_party(party)?.columns();
+        if study.definition().format() == Format::Two {
+            return Err(Error::Table {
+                table: description.table,
+                problem: Problem::with(
+                    "cannot be read by a query for a study of format 2 yet",
+                    Remedy::Export,
+                ),
+            });
+        }
         let refuse = |column: &str, problem: Problem| Error::Column {
             table: description.table.clone(),
             column: column.to_owned(),
@@ -292,7 +301,7 @@ impl Source {
     pub fn with_types(&self, study: &Study, party: &str, types: Option<&str>) -> Result<Self, Error> {
         let columns = study.own_party(party)?.columns();
         let types = types
-            .ok_or_else(|| Error::wrong_rows(&self.description.table, "fewer", study.definition().rows()))?;
+            .ok_or_else(|| Error::empty(&self.description.table, study.definition().rows()))?;
         let (of_columns, _) = self.split_types(columns, types)?;
         let kinds: Vec<Option<TypeKind>> = of_columns.iter().map(|name| self.dialect().kind(name)).collect();
         let of_kind = |wanted: TypeKind| {

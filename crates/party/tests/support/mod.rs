@@ -45,6 +45,26 @@ pub fn study_at(epsilon: f64, rows: u64, settings: &str, party_settings: &str) -
     sealed(&text, 7)
 }
 
+/// The same columns in a study of format 2, about so many people; these columns are never missing.
+pub fn cohorts(epsilon: f64, rows: u64, never: &[&str]) -> Study {
+    let columns = [
+        "age lo = 0; hi = 100",
+        "dose lo = -1; hi = 1",
+        "smoker levels = [\"no\", \"yes\"]",
+        "region levels = [\"north\", \"south\", \"other\"]; unknown = \"other\"",
+    ];
+    let columns = columns.map(|column| {
+        let is_never = never.iter().any(|name| column.split_once(' ').is_some_and(|(own, _)| own == *name));
+        if is_never { format!("{column}; missing = \"never\"") } else { column.to_owned() }
+    });
+    let text = potluck_fixtures::study("test", rows)
+        .privacy(epsilon, 1e-5)
+        .party(PARTY, &columns.each_ref().map(String::as_str))
+        .party("registry", &["outcome lo = 0; hi = 1"])
+        .to_string();
+    sealed(&text.replacen("format = 1", "format = 2", 1), 7)
+}
+
 /// One subject of the clinic.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Subject {

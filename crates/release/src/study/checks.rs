@@ -9,16 +9,16 @@ use potluck_core::accounting::{Delta, Epsilon};
 use potluck_core::encoding::{Ball, Bounds, LevelCount, Q};
 
 use super::definition::{
-    Calibration, Column, Definition, Domain, IdKind, MISSING_TOKENS, Method, Missing, MixingKind, Party,
-    Preset, Unknown,
+    Calibration, Column, Definition, Domain, Format, IdKind, MISSING_TOKENS, Method, Missing, MixingKind,
+    Overlap, Party, Preset, Unknown,
 };
-use super::document::{ColumnSection, Document, PartySection, PrivacySection, StudySection};
+use super::document::{ColumnSection, Document, OverlapSection, PartySection, PrivacySection, StudySection};
 use super::mistakes::Mistakes;
 use super::reader::FromNode;
 use super::{Study, extension};
 use crate::place::{Key, Place};
 use crate::remedy::{Problem, Remedy};
-use crate::{Error, FORMAT};
+use crate::Error;
 
 /// Most parties of a study, those that it extends included: plans and fits take longer with each.
 const MOST_PARTIES: usize = 256;
@@ -36,7 +36,7 @@ pub(super) fn definition(
     base: Option<&Study>,
     mistakes: &mut Mistakes,
 ) -> Option<Definition> {
-    check_format(document.format, mistakes);
+    let format = check_format(document.format, mistakes);
     let (mut study, mut privacy) =
         (document.study.clone().unwrap_or_default(), document.privacy.clone().unwrap_or_default());
     fill_in(&mut study, &mut privacy, mistakes);
@@ -45,6 +45,9 @@ pub(super) fn definition(
         mistakes.note(Place::study(Key::Rows), "must be at least 2: one row cannot be hidden among others");
     }
     check_method(&study, &privacy, mistakes);
+    if format == Some(Format::Two) {
+        check_cohorts(&study, mistakes);
+    }
     let (epsilon, delta) = (privacy.epsilon.map(Epsilon::new), privacy.delta.map(Delta::new));
     let epsilon = epsilon.and_then(|epsilon| mistakes.sound(epsilon, Place::privacy(Key::Epsilon)));
     let delta = delta.and_then(|delta| mistakes.sound(delta, Place::privacy(Key::Delta)));
@@ -52,18 +55,28 @@ pub(super) fn definition(
     let base = base.filter(|base| extension::check_extends(study.extends.as_deref(), base, mistakes));
     let inherited = base.map_or(&[][..], |base| base.definition().parties());
     let sections = document.party.as_deref().unwrap_or_default();
-    let own = check_parties(sections, inherited, study.method, mistakes);
+    let own = check_parties(sections, inherited, (study.method, format), mistakes);
+    let overlaps = check_overlaps(&study, document.overlap.as_deref(), format, sections, inherited, mistakes);
     let parties: Option<Vec<Party>> = inherited.iter().cloned().map(Some).chain(own).collect();
     if let Some(parties) = parties.as_deref().filter(|_| mistakes.none_in(&Place::study(Key::Extends))) {
         check_sizes(&study, parties, inherited.len(), mistakes);
     }
     if let Some(base) = base {
+        if let Some(format) = format.filter(|&format| format != base.definition().format) {
+            let theirs = base.definition().format.number();
+            let problem = format!(
+                "is {}, but the study that this one extends has format {theirs}: set format = {theirs}, or agree on a new study",
+                format.number()
+            );
+            mistakes.note(Key::Format.into(), problem);
+        }
         extension::check_base(base, (&study, &privacy), parties.as_deref().map(width), mistakes);
     }
     if !mistakes.is_empty() {
         return None;
     }
     Some(Definition {
+        format: format?,
         name: study.name?,
         rows: study.rows?,
         id: study.id?,
@@ -78,18 +91,96 @@ pub(super) fn definition(
         extends: study.extends,
         parties: parties?,
         inherited: inherited.len(),
+        overlap: study.overlap.map(|range| range.0),
+        overlaps,
     })
 }
 
-fn check_format(format: Option<u64>, mistakes: &mut Mistakes) {
+fn check_format(format: Option<u64>, mistakes: &mut Mistakes) -> Option<Format> {
+    let known = format.and_then(Format::from_number);
+    let newest = Format::NEWEST.number();
     let problem = match format {
-        Some(format) if format == u64::from(FORMAT) => return,
+        Some(_) if known.is_some() => return known,
         Some(format) => {
-            format!("is {format}; this potluck knows format {FORMAT}: use the version that wrote the study")
+            format!("is {format}; this potluck knows formats 1 to {newest}: use the version that wrote the study")
         }
-        None => format!("is missing; begin the file with format = {FORMAT}"),
+        None => format!("is missing; begin the file with format = {}", Format::NEW.number()),
     };
     mistakes.note(Key::Format.into(), problem);
+    None
+}
+
+/// What a study must fulfil whose parties may hold different people.
+fn check_cohorts(study: &StudySection, mistakes: &mut Mistakes) {
+    if let Some(method) = study.method.filter(|&method| method != Method::Calibrated) {
+        let problem = format!(
+            "{} releases in format 1 only: set format = 1, or leave method and preset out",
+            method.word()
+        );
+        mistakes.note(Place::study(Key::Method), problem);
+    }
+    if study.id == Some(IdKind::Row) {
+        let problem = "positions cannot tell who is where: name ids with \"integer\" or \"text\", or set format = 1 if all tables have the same rows in the same order";
+        mistakes.note(Place::study(Key::Id), problem);
+    }
+}
+
+/// What is declared of the people whom parties share.
+fn check_overlaps(
+    study: &StudySection,
+    sections: Option<&[OverlapSection]>,
+    format: Option<Format>,
+    own: &[PartySection],
+    inherited: &[Party],
+    mistakes: &mut Mistakes,
+) -> Vec<Overlap> {
+    let place = |at: usize| Place::from(Key::Overlap).item(at, None);
+    if format == Some(Format::One) {
+        let needless = "is for format 2; in format 1 all parties hold the same people: leave it out";
+        if study.overlap.is_some() {
+            mistakes.note(Place::study(Key::Overlap), needless);
+        }
+        if sections.is_some() {
+            mistakes.note(Key::Overlap.into(), needless);
+        }
+        return Vec::new();
+    }
+    let mut check_share = |place: Place, [low, high]: [f64; 2]| {
+        if !(0.0 <= low && low <= high && high <= 1.0) {
+            mistakes.note(place, "is a range of shares of the smaller party's people: 0 ≤ least ≤ largest ≤ 1");
+        }
+    };
+    if let Some(share) = study.overlap {
+        check_share(Place::study(Key::Overlap), share.0);
+    }
+    for (at, section) in sections.unwrap_or_default().iter().enumerate() {
+        if let Some(share) = section.share {
+            check_share(place(at).key(Key::Share), share.0);
+        }
+    }
+    let known: HashSet<&str> =
+        own.iter().filter_map(|party| party.name.as_deref()).chain(inherited.iter().map(Party::name)).collect();
+    let mut seen = HashSet::new();
+    let mut overlaps = Vec::new();
+    for (at, section) in sections.unwrap_or_default().iter().enumerate() {
+        let (Some(parties), Some(share)) = (section.parties.clone(), section.share) else { continue };
+        let here = place(at).key(Key::Parties);
+        match <[String; 2]>::try_from(parties) {
+            Ok(parties) if parties[0] == parties[1] || !parties.iter().all(|name| known.contains(name.as_str())) => {
+                mistakes.note(here, "names two different parties of the study");
+            }
+            Ok(parties) => {
+                let mut pair = parties.clone();
+                pair.sort();
+                if !seen.insert(pair) {
+                    mistakes.note(here, "the same two parties stand twice; keep one range");
+                }
+                overlaps.push(Overlap { parties, share: share.0 });
+            }
+            Err(_) => mistakes.note(here, "names two parties"),
+        }
+    }
+    overlaps
 }
 
 /// Fills in what is left out. A setting that could not be read, or whose default depends on one,
@@ -153,7 +244,7 @@ fn check_method(study: &StudySection, privacy: &PrivacySection, mistakes: &mut M
 fn check_parties(
     sections: &[PartySection],
     inherited: &[Party],
-    method: Option<Method>,
+    (method, format): (Option<Method>, Option<Format>),
     mistakes: &mut Mistakes,
 ) -> Vec<Option<Party>> {
     if inherited.len() + sections.len() > MOST_PARTIES {
@@ -168,10 +259,20 @@ fn check_parties(
     let mut of_own: HashSet<&str> = HashSet::new();
     let mut taken: HashSet<String> =
         inherited.iter().flat_map(|party| &party.columns).flat_map(Column::all_names).collect();
+    taken.extend(inherited.iter().filter_map(Party::presence_name));
+    if format == Some(Format::Two) {
+        taken.extend(sections.iter().filter_map(|party| Some(format!("present@{}", party.name.as_ref()?))));
+    }
     let mut parties = Vec::new();
     for (at, section) in sections.iter().enumerate() {
         let place = Place::party(at, section.name.as_deref());
-        parties.push(check_party(section, &place, &mut taken, mistakes));
+        parties.push(check_party(section, &place, format, &mut taken, mistakes));
+        if section.rows.is_some() && format == Some(Format::One) {
+            let problem = "is for format 2; in format 1 all parties have the study's number of rows: leave it out";
+            mistakes.note(place.key(Key::Rows), problem);
+        } else if section.rows.is_some_and(|rows| rows < 2) {
+            mistakes.note(place.key(Key::Rows), "must be at least 2: one row cannot be hidden among others");
+        }
         let name = section.name.as_deref().unwrap_or_default();
         if of_base.contains(name) {
             mistakes.note(place.key(Key::Name), "is a party of the study that this one extends; list new parties only, and give one that brings more columns another name");
@@ -190,6 +291,7 @@ fn check_parties(
 fn check_party(
     section: &PartySection,
     place: &Place,
+    format: Option<Format>,
     taken: &mut HashSet<String>,
     mistakes: &mut Mistakes,
 ) -> Option<Party> {
@@ -205,7 +307,7 @@ fn check_party(
     let mut columns = Vec::new();
     for (at, section) in sections.iter().enumerate() {
         let place = place.key(Key::Column).item(at, section.name.as_deref());
-        let column = check_column(section, &place, mistakes);
+        let column = check_column(section, &place, format, mistakes);
         let names = column.as_ref().map_or_else(|| section.name.iter().cloned().collect(), Column::all_names);
         if names.iter().any(|name| taken.contains(name)) {
             mistakes.note(place.key(Key::Name), "the same name stands elsewhere in the study, or in one that it extends; column names must be unique across all parties");
@@ -214,17 +316,50 @@ fn check_party(
         columns.push(column);
     }
     let columns = columns.into_iter().collect::<Option<_>>()?;
-    Some(Party { name: section.name.clone()?, clip_norm: section.clip_norm, columns })
+    Some(Party {
+        name: section.name.clone()?,
+        clip_norm: section.clip_norm,
+        rows: section.rows,
+        format: format?,
+        columns,
+    })
 }
 
-fn check_column(section: &ColumnSection, place: &Place, mistakes: &mut Mistakes) -> Option<Column> {
+fn check_column(
+    section: &ColumnSection,
+    place: &Place,
+    format: Option<Format>,
+    mistakes: &mut Mistakes,
+) -> Option<Column> {
+    let wrong = match (format?, section.missing) {
+        (Format::One, Some(Missing::Counted | Missing::Never)) => {
+            Some("is for format 2; in format 1 write \"midpoint\" or \"error\"")
+        }
+        (Format::Two, Some(Missing::Midpoint)) => Some(
+            "is for format 1; in format 2 write \"counted\", or \"never\" for a column that is never missing",
+        ),
+        _ => None,
+    };
+    if let Some(problem) = wrong {
+        mistakes.note(place.key(Key::Missing), problem);
+    }
+    let within = |typical: f64| {
+        let (Some(lo), Some(hi)) = (section.lo, section.hi) else { return false };
+        format == Some(Format::Two) && lo <= typical && typical <= hi
+    };
+    if section.typical.is_some_and(|typical| !within(typical)) {
+        let problem = "is for numeric columns of format 2, and lies between lo and hi: the value that most numbers are known to be near";
+        mistakes.note(place.key(Key::Typical), problem);
+    }
+    let default = if format? == Format::Two { Missing::Counted } else { Missing::Midpoint };
     check_name(mistakes, place.key(Key::Name), section.name.as_deref(), 128);
     check_name(mistakes, place.key(Key::Unit), section.unit.as_deref(), 1000);
     check_name(mistakes, place.key(Key::Description), section.description.as_deref(), 1000);
     Some(Column {
         domain: check_domain(section, place, mistakes)?,
         name: section.name.clone()?,
-        missing: section.missing.unwrap_or(Missing::Midpoint),
+        missing: section.missing.unwrap_or(default),
+        typical: section.typical,
         unit: section.unit.clone(),
         description: section.description.clone(),
     })
@@ -279,11 +414,12 @@ fn check_sizes(study: &StudySection, parties: &[Party], inherited: usize, mistak
     if width < 2 {
         mistakes.note(Key::Party.into(), "a regression needs at least two columns in all");
     }
-    if let Some(rows) = study.rows.filter(|&rows| rows < width) {
+    let fewest = parties.iter().filter_map(|party| party.rows).chain(study.rows).min();
+    if let Some(rows) = fewest.filter(|&rows| rows < width) {
         let problem = format!("there are {width} encoded columns but only {rows} rows");
         mistakes.note(Place::study(Key::Rows), problem);
     }
-    let wrong_k = match (study.k, study.rows) {
+    let wrong_k = match (study.k, fewest) {
         (Some(_), _) if study.method == Some(Method::Dgm) => {
             Some("method dgm has one row a subject; leave k out".to_owned())
         }
@@ -301,7 +437,7 @@ fn check_sizes(study: &StudySection, parties: &[Party], inherited: usize, mistak
         match ball(study.preset, parties, party) {
             Err((key, problem)) => mistakes.note(key.map_or(place.clone(), |key| place.key(key)), problem),
             Ok(ball) => {
-                let rows = u128::from(study.rows.unwrap_or(0));
+                let rows = u128::from(party.rows.or(study.rows).unwrap_or(0));
                 // Every sum of encoded rows and of their products fits i64, and the released
                 // numbers are exact in f64.
                 let worst = rows * u128::from(ball.norm_squared());

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use potluck_core::accounting::{Delta, Epsilon};
+use potluck_core::calibrated::{Declared, Layout};
 use potluck_core::encoding::{Ball, Bounds, Encoder, LevelCount};
 use potluck_core::mixing::Mixing;
 use serde::{Deserialize, Serialize};
@@ -112,8 +113,13 @@ setting! {
 setting! {
     /// What happens to a missing value.
     Missing {
-        /// It is encoded as 0: the middle of the bounds, or no level.
+        /// In format 1: it is encoded as 0: the middle of the bounds, or no level.
         Midpoint = "midpoint",
+        /// In format 2: how many are there is published, and fits allow for it.
+        Counted = "counted",
+        /// In format 2: the column is declared never to miss. A value that is missing nevertheless
+        /// counts as there, in the middle of the column.
+        Never = "never",
         /// The table is refused.
         Error = "error",
     }
@@ -128,6 +134,98 @@ setting! {
         Other = "other",
         /// The table is refused.
         Error = "error",
+    }
+}
+
+/// The format of a study and of the releases under it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// All parties hold the same subjects, whose number is public.
+    One,
+    /// Each party holds its own subjects, about so many; presence is published.
+    Two,
+}
+
+impl Format {
+    /// The newest one.
+    pub const NEWEST: Self = Self::Two;
+    /// The one that new studies are written in.
+    pub const NEW: Self = Self::One;
+
+    /// The format of this number, if there is one.
+    pub fn from_number(number: u64) -> Option<Self> {
+        match number {
+            1 => Some(Self::One),
+            2 => Some(Self::Two),
+            _ => None,
+        }
+    }
+
+    /// Its number, as files have it.
+    pub fn number(self) -> u32 {
+        match self {
+            Self::One => 1,
+            Self::Two => 2,
+        }
+    }
+}
+
+/// How many rows the table of a party may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TableRows {
+    /// Exactly so many.
+    Exactly(u64),
+    /// About so many: at most [`LARGER`] times as many.
+    About(u64),
+}
+
+/// How many times as many rows as a study says about a party its table may have.
+///
+/// # Privacy
+/// Sums are checked with a quarter of the range (docs/PRIVACY.md#about-so-many-rows).
+pub const LARGER: u64 = 4;
+
+impl TableRows {
+    /// The most that there may be.
+    pub fn most(self) -> u64 {
+        match self {
+            Self::Exactly(rows) => rows,
+            Self::About(rows) => LARGER.saturating_mul(rows),
+        }
+    }
+
+    /// The fewest that there may be.
+    pub fn fewest(self) -> u64 {
+        match self {
+            Self::Exactly(rows) => rows,
+            Self::About(_) => 0,
+        }
+    }
+
+    /// How many there are, exactly or about.
+    pub fn expected(self) -> u64 {
+        match self {
+            Self::Exactly(rows) | Self::About(rows) => rows,
+        }
+    }
+}
+
+/// What is declared of the people whom two parties share: a share of those of the smaller one.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Overlap {
+    pub(super) parties: [String; 2],
+    pub(super) share: [f64; 2],
+}
+
+impl Overlap {
+    /// The parties.
+    pub fn parties(&self) -> [&str; 2] {
+        self.parties.each_ref().map(String::as_str)
+    }
+
+    /// The least and the largest share that is possible.
+    pub fn share(&self) -> [f64; 2] {
+        self.share
     }
 }
 
@@ -151,6 +249,7 @@ pub struct Column {
     pub(super) name: String,
     pub(super) domain: Domain,
     pub(super) missing: Missing,
+    pub(super) typical: Option<f64>,
     pub(super) unit: Option<String>,
     pub(super) description: Option<String>,
 }
@@ -169,6 +268,17 @@ impl Column {
     /// What happens to a missing value.
     pub fn missing(&self) -> Missing {
         self.missing
+    }
+
+    /// A value that its numbers are known to be near, in format 2.
+    pub fn typical(&self) -> Option<f64> {
+        self.typical
+    }
+
+    /// Whether its values may be missing in a table that is not refused, and how many are there is
+    /// told: in format 2.
+    pub fn may_miss(&self) -> bool {
+        self.missing == Missing::Counted
     }
 
     /// Whether a table is refused for a missing value here.
@@ -226,6 +336,9 @@ impl Column {
 pub struct Party {
     pub(super) name: String,
     pub(super) clip_norm: Option<f64>,
+    /// Nᵢ, if it says so itself.
+    pub(super) rows: Option<u64>,
+    pub(super) format: Format,
     pub(super) columns: Vec<Column>,
 }
 
@@ -249,11 +362,28 @@ impl Party {
     pub fn encoded_names(&self) -> Vec<String> {
         self.columns.iter().flat_map(Column::encoded_names).collect()
     }
+
+    /// The name of the published column that tells who is there, in format 2. No column of a study
+    /// may have it.
+    pub fn presence_name(&self) -> Option<String> {
+        (self.format == Format::Two).then(|| format!("present@{}", self.name))
+    }
+
+    /// Names of the published columns: the encoded ones, then that of presence if there is one.
+    pub fn published_names(&self) -> Vec<String> {
+        self.encoded_names().into_iter().chain(self.presence_name()).collect()
+    }
+
+    /// Number of published columns.
+    pub fn published_width(&self) -> usize {
+        self.width() + usize::from(self.format == Format::Two)
+    }
 }
 
 /// The parts of a study that people write, checked.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Definition {
+    pub(super) format: Format,
     pub(super) name: String,
     pub(super) rows: u64,
     pub(super) id: IdKind,
@@ -270,6 +400,9 @@ pub struct Definition {
     pub(super) parties: Vec<Party>,
     /// How many parties belong to the study that it extends.
     pub(super) inherited: usize,
+    /// The share that any two parties have in common, unless it is declared for the two.
+    pub(super) overlap: Option<[f64; 2]>,
+    pub(super) overlaps: Vec<Overlap>,
 }
 
 impl Definition {
@@ -278,9 +411,49 @@ impl Definition {
         &self.name
     }
 
-    /// n: the public number of subjects.
+    /// The format of the study and of the releases under it.
+    pub fn format(&self) -> Format {
+        self.format
+    }
+
+    /// n: the public number of subjects; in format 2 about how many there are.
     pub fn rows(&self) -> u64 {
         self.rows
+    }
+
+    /// How many rows the table of a party may have.
+    pub fn table_rows(&self, party: &Party) -> TableRows {
+        match self.format {
+            Format::One => TableRows::Exactly(self.rows),
+            Format::Two => TableRows::About(party.rows.unwrap_or(self.rows)),
+        }
+    }
+
+    /// How the columns of a party are laid out in its release.
+    pub fn layout(&self, party: &Party) -> Layout {
+        let encoders = party.columns.iter().map(Column::encoder).collect();
+        match self.table_rows(party) {
+            TableRows::Exactly(_) => Layout::new(encoders),
+            TableRows::About(rows) => {
+                let declared = |column: &Column| Declared { may_miss: column.may_miss(), typical: column.typical };
+                let declared: Vec<Declared> = party.columns.iter().map(declared).collect();
+                Layout::of_cohort(encoders, &declared, rows)
+            }
+        }
+    }
+
+    /// The share of the smaller party's people that two parties are declared to have in common:
+    /// from 0 to 1 if nothing is declared, everybody in format 1.
+    pub fn overlap(&self, one: &str, other: &str) -> [f64; 2] {
+        let both = |overlap: &&Overlap| {
+            let [a, b] = overlap.parties();
+            (a, b) == (one, other) || (b, a) == (one, other)
+        };
+        match (self.format, self.overlaps.iter().find(both)) {
+            (Format::One, _) => [1.0, 1.0],
+            (Format::Two, Some(overlap)) => overlap.share,
+            (Format::Two, None) => self.overlap.unwrap_or([0.0, 1.0]),
+        }
     }
 
     /// What identifies a subject.

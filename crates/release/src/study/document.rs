@@ -9,14 +9,15 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::definition::{
-    Calibration, Column, Definition, Domain, IdKind, Method, Missing, MixingKind, Party, Preset, Unknown,
+    Calibration, Column, Definition, Domain, IdKind, Method, Missing, MixingKind, Overlap, Party, Preset,
+    Unknown,
 };
 use super::mistakes::Mistakes;
 use super::reader::{FromNode, Node, Reader};
 use super::{Study, checks};
 use crate::place::{Key, Place};
 use crate::remedy::Shape;
-use crate::{Error, FORMAT};
+use crate::Error;
 
 /// Declares a section: its keys with their types, which of them may be left out, and how to read
 /// it.
@@ -54,6 +55,7 @@ section! {
         required study: StudySection = Study,
         required privacy: PrivacySection = Privacy,
         required party: Vec<PartySection> = Party,
+        optional overlap: Vec<OverlapSection> = Overlap,
         optional sealed: SealedSection = Sealed,
     }
 }
@@ -69,6 +71,7 @@ section! {
         optional mixing: MixingKind = Mixing,
         optional k: u64 = K,
         optional missing_tokens: Vec<String> = MissingTokens,
+        optional overlap: ShareRange = Overlap,
         /// The id of the study whose key, k and shares this one inherits.
         optional extends: String = Extends,
     }
@@ -87,8 +90,34 @@ section! {
     /// Who brings columns.
     PartySection = "party" {
         required name: String = Name,
+        optional rows: u64 = Rows,
         optional clip_norm: f64 = ClipNorm,
         optional column: Vec<ColumnSection> = Column,
+    }
+}
+
+section! {
+    /// What is known of the people whom two parties share.
+    OverlapSection = "overlap" {
+        required parties: Vec<String> = Parties,
+        required share: ShareRange = Share,
+    }
+}
+
+/// A range of shares: the least and the largest.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[serde(transparent)]
+pub(super) struct ShareRange(pub(super) [f64; 2]);
+
+impl FromNode for ShareRange {
+    const SHAPE: Shape = Shape::Share;
+
+    fn from_node(node: &Node, reader: &mut Reader) -> Option<Self> {
+        if let Some(word) = String::from_node(node, reader) {
+            return (word == "all").then_some(Self([1.0, 1.0]));
+        }
+        let range = Vec::<f64>::from_node(node, reader)?;
+        range.try_into().ok().map(Self)
     }
 }
 
@@ -98,6 +127,7 @@ section! {
         required name: String = Name,
         optional lo: f64 = Lo,
         optional hi: f64 = Hi,
+        optional typical: f64 = Typical,
         optional levels: Vec<String> = Levels,
         optional unknown: Unknown = Unknown,
         optional missing: Missing = Missing,
@@ -217,7 +247,7 @@ impl Definition {
     pub(super) fn to_document(&self) -> Document {
         let (epsilon, delta) = (self.epsilon.get(), self.delta.get());
         Document {
-            format: Some(FORMAT.into()),
+            format: Some(self.format.number().into()),
             study: Some(StudySection {
                 name: Some(self.name.clone()),
                 rows: Some(self.rows),
@@ -227,6 +257,7 @@ impl Definition {
                 mixing: Some(self.mixing),
                 k: self.k,
                 missing_tokens: Some(self.missing_tokens.clone()),
+                overlap: self.overlap.map(ShareRange),
                 extends: self.extends.clone(),
             }),
             privacy: Some(PrivacySection {
@@ -235,6 +266,8 @@ impl Definition {
                 calibration: Some(self.calibration),
             }),
             party: Some(self.own_parties().iter().map(PartySection::from).collect()),
+            overlap: (!self.overlaps.is_empty())
+                .then(|| self.overlaps.iter().map(OverlapSection::from).collect()),
             sealed: None,
         }
     }
@@ -244,9 +277,16 @@ impl From<&Party> for PartySection {
     fn from(party: &Party) -> Self {
         Self {
             name: Some(party.name.clone()),
+            rows: party.rows,
             clip_norm: party.clip_norm,
             column: Some(party.columns.iter().map(ColumnSection::from).collect()),
         }
+    }
+}
+
+impl From<&Overlap> for OverlapSection {
+    fn from(overlap: &Overlap) -> Self {
+        Self { parties: Some(overlap.parties.to_vec()), share: Some(ShareRange(overlap.share)) }
     }
 }
 
@@ -260,6 +300,7 @@ impl From<&Column> for ColumnSection {
             name: Some(column.name.clone()),
             lo,
             hi,
+            typical: column.typical,
             levels,
             unknown,
             missing: Some(column.missing),

@@ -24,8 +24,8 @@ use crate::Error;
 
 pub use any::{AnyStudy, Unsealed};
 pub use definition::{
-    Calibration, Column, Definition, Domain, IdKind, MISSING_TOKENS, Method, Missing, MixingKind, Party,
-    Preset, Unknown,
+    Calibration, Column, Definition, Domain, Format, IdKind, LARGER, MISSING_TOKENS, Method, Missing,
+    MixingKind, Overlap, Party, Preset, TableRows, Unknown,
 };
 pub use draft::Draft;
 pub use extension::Extension;

@@ -94,10 +94,6 @@ fn encoders(party: &Party) -> Vec<potluck_core::encoding::Encoder> {
     party.columns().iter().map(Column::encoder).collect()
 }
 
-fn layout(party: &Party) -> Layout {
-    Layout::new(encoders(party))
-}
-
 fn at<E: Display>(place: impl Into<Place>) -> impl FnOnce(E) -> Error {
     move |error| Error::study(place, error.to_string())
 }
@@ -113,7 +109,7 @@ impl Seal {
         .map_err(at(Place::privacy(Key::Epsilon)))?;
         let (shares, k) = match definition.method() {
             Method::Calibrated => {
-                let layouts: Vec<Layout> = definition.parties().iter().map(layout).collect();
+                let layouts: Vec<Layout> = definition.parties().iter().map(|party| definition.layout(party)).collect();
                 let plan =
                     Plan::new(definition.rows(), mu, &layouts, definition.k).map_err(at(Key::Party))?;
                 (plan.shares().clone(), plan.k())
@@ -141,7 +137,7 @@ impl Seal {
     /// of Theorem M and Lemmas S and L.
     fn under(definition: &Definition, terms: Terms) -> Result<Self, Error> {
         for party in definition.own_parties() {
-            if u128::from(terms.k) * party.width() as u128 > MOST_SUMS {
+            if u128::from(terms.k) * party.published_width() as u128 > MOST_SUMS {
                 return Err(Error::study(
                     definition.place_of(party.name()),
                     "k released rows of its columns are too many to hold in memory; choose a smaller k, or fewer columns",
@@ -173,7 +169,7 @@ impl Seal {
         let plan =
             Plan::given(definition.rows(), terms.mu, &terms.shares, terms.k).map_err(at(Key::Party))?;
         let party = |party: &Party| {
-            let plan = plan.party(layout(party)).map_err(at(definition.place_of(party.name())))?;
+            let plan = plan.party(definition.layout(party)).map_err(at(definition.place_of(party.name())))?;
             Ok(PartySeal { name: party.name().to_owned(), noise: PartyNoise::Calibrated(plan) })
         };
         definition.own_parties().iter().map(party).collect()
@@ -221,10 +217,7 @@ impl Seal {
             PartyNoise::Calibrated(plan) => SealedParty {
                 name: Some(party.name.clone()),
                 norm_squared: None,
-                sigma: Some(BTreeMap::from([
-                    ("standardise-sum".to_owned(), plan.round_noise().sum.get()),
-                    ("standardise-square".to_owned(), plan.round_noise().square.get()),
-                ])),
+                sigma: Some(known_before(plan)),
             },
         });
         SealedSection {
@@ -261,6 +254,18 @@ impl Seal {
     pub fn k(&self) -> u64 {
         self.terms.k
     }
+}
+
+/// The noise scales of a calibrated release that public facts determine.
+fn known_before(plan: &PartyPlan) -> BTreeMap<String, u64> {
+    let round = plan.round_noise();
+    let mut scales = vec![("standardise-sum", round.sum), ("standardise-square", round.square)];
+    if let (Some(shapes), Some(joint)) = (plan.shape_noise(), plan.joint_noise()) {
+        scales.extend([("shapes-sum", shapes.round.sum), ("shapes-square", shapes.round.square)]);
+        scales.push(("shapes-cell", shapes.cell));
+        scales.extend([("moments-present", joint.own), ("moments-both-present", joint.both)]);
+    }
+    scales.into_iter().map(|(name, sigma)| (name.to_owned(), sigma.get())).collect()
 }
 
 /// k: as given, else 10·√n·μ (the k = 10√n/σ of the paper's figure), at least three rows a column,

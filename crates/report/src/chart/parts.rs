@@ -149,14 +149,21 @@ mod tests {
             [-1.0, 2.0, 0.0, 0.0, 1.0],
         ] {
             let [privacy, mixing, correlations, sampling, clipping] = shares;
-            let drawn = drawn(Some(&Parts { privacy, mixing, correlations, sampling, clipping }));
+            let drawn =
+                drawn(Some(&Parts { privacy, mixing, correlations, sampling, clipping, people: 0.0 }));
             assert!((drawn.iter().sum::<f64>() - 1.0).abs() < 1e-12, "{shares:?} {drawn:?}");
             assert!(drawn.iter().all(|&share| share >= 0.0), "{shares:?} {drawn:?}");
         }
         let is_empty = |shares: [f64; PARTS]| shares.iter().all(|&share| share <= 0.0);
         assert!(is_empty(drawn(None)));
-        let unknown =
-            Parts { privacy: f64::NAN, mixing: 0.0, correlations: 0.0, sampling: 0.0, clipping: -1.0 };
+        let unknown = Parts {
+            privacy: f64::NAN,
+            mixing: 0.0,
+            correlations: 0.0,
+            sampling: 0.0,
+            clipping: -1.0,
+            people: 0.0,
+        };
         assert!(is_empty(drawn(Some(&unknown))));
     }
 }

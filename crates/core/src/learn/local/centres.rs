@@ -50,7 +50,7 @@ impl LocalMoments {
     pub fn centres(&self, frame: &Frame) -> Vec<Centre> {
         let of_column = |column: usize| {
             let (scaling, [first, second]) = (&frame.scalings[column], frame.rounds(column));
-            let noise = (scaling.scale * self.mean_noise).powi(2);
+            let noise = (scaling.scale * self.mean_noise[column]).powi(2);
             let cut = (CENTRE_DOUBT * scaling.scale).powi(2) * frame.resolved(column).clamp(0.0, 1.0);
             let moved = scaling.centre + scaling.scale * self.means[column];
             // What each says, the variance of its noise, and of what clipping may have done

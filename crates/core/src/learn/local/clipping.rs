@@ -132,7 +132,7 @@ impl LocalMoments {
             excess: by_ball * by_box / bell,
             excess_error: (scale_error + doubt(before) / 4.0).sqrt(),
             shift: self.means[column],
-            shift_error: self.mean_noise.hypot(second.error / frame.scalings[column].scale),
+            shift_error: self.mean_noise[column].hypot(second.error / frame.scalings[column].scale),
         }
     }
 

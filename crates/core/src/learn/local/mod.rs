@@ -7,21 +7,24 @@
 mod centres;
 mod clipping;
 mod made_up;
+mod present;
 
 use crate::calibrated::{CalibratedError, Frame, PartyPlan, Standard};
 use crate::encoding::Q;
 use crate::stage::pairs;
+use present::Clipped;
 
 pub use centres::Centre;
 pub use clipping::{Clipping, Tails};
+pub use present::PresentValues;
 
 /// Means and covariances within one party, in standardised units, noise included.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LocalMoments {
     /// Mean of each column, within its box.
     pub means: Vec<f64>,
-    /// Standard deviation of the noise in a mean.
-    pub mean_noise: f64,
+    /// Standard deviation of the noise in each mean.
+    pub mean_noise: Vec<f64>,
     /// Covariance matrix, row by row, without what the ball makes up.
     pub covariance: Vec<f64>,
     /// Covariances that the ball makes up between columns that have nothing to do with each other,
@@ -30,33 +33,65 @@ pub struct LocalMoments {
     /// η: standard deviation of the noise in an off-diagonal entry; a diagonal one has √2 times
     /// that.
     pub noise: f64,
+    /// How many people have which values, in releases of format 2.
+    pub present: Option<PresentValues>,
 }
 
 impl LocalMoments {
     /// Those of a party, from the noised sums of its stages before the mixed rows.
     pub fn new(party: &PartyPlan, sums: &[Vec<i64>], frame: &Frame) -> Result<Self, CalibratedError> {
         let means = party.local_means(sums, frame)?;
+        let present = PresentValues::new(party, sums)?;
         let width = means.len();
-        let sums = &sums[2];
-        let n = party.plan().rows() as f64;
-        let q = f64::from(Q);
+        let groups = party.layout().encoded_groups();
+        let (of_means, rest) = sums[2].split_at(width * party.layout().groups().max(1));
+        let (n, q) = (party.plan().rows() as f64, f64::from(Q));
+        // Over the people who have both values: how many they are, and the mean of the first.
+        let both = |i: usize, j: usize| present.as_ref().map_or(n, |present| present.pairs[i * width + j]);
+        let mean = |i: usize, j: usize| match groups.get(j) {
+            Some(&group) if groups[i] != group => {
+                let scaling = &frame.scalings[i];
+                let end = |end: f64| (end - scaling.centre) / scaling.scale;
+                let found = of_means[group * width + i] as f64 / (both(i, j) * q);
+                found.clamp(end(scaling.low), end(scaling.high))
+            }
+            _ => means[i],
+        };
         let mut covariance = vec![0.0; width * width];
         for i in 0..width {
-            covariance[i * width + i] = sums[width + i] as f64 / (n * q * q) - means[i] * means[i];
+            covariance[i * width + i] = rest[i] as f64 / (both(i, i) * q * q) - means[i] * means[i];
         }
         let spurious = made_up::covariances(party.layout(), frame);
-        for ((i, j), &sum) in pairs(width).zip(&sums[2 * width..]) {
-            let entry = sum as f64 / (n * q * q) - means[i] * means[j] - spurious[i * width + j];
+        for ((i, j), &sum) in pairs(width).zip(&rest[width..]) {
+            let product = sum as f64 / (both(i, j) * q * q);
+            let entry = product - mean(i, j) * mean(j, i) - spurious[i * width + j];
             covariance[i * width + j] = entry;
             covariance[j * width + i] = entry;
         }
         let noise = party.moment_noise(frame.ball)?;
+        let typical = present
+            .as_ref()
+            .map_or(n, |present| present.pairs.iter().sum::<f64>() / present.pairs.len() as f64);
+        let noise_of_product = noise.product.get() as f64 / (typical * q * q);
+        if let Some(present) = &present {
+            let clipped = Clipped {
+                pairs: &present.pairs,
+                resolved: (0..width).map(|column| frame.resolved(column)).collect(),
+                covariance: &covariance,
+                noise: noise_of_product,
+                radius: frame.radius(),
+            };
+            for (entry, factor) in clipped.together().into_iter().enumerate() {
+                covariance[entry] *= factor;
+            }
+        }
         Ok(Self {
+            mean_noise: (0..width).map(|i| noise.sum.get() as f64 / (both(i, i) * q)).collect(),
             means,
-            mean_noise: noise.sum.get() as f64 / (n * q),
             covariance,
             spurious,
-            noise: noise.product.get() as f64 / (n * q * q),
+            noise: noise_of_product,
+            present,
         })
     }
 

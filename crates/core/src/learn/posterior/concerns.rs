@@ -6,6 +6,7 @@
 
 use super::evidence::Evidence;
 use super::learned::Learned;
+use super::overlaps::{Overlap, OverlapConcern};
 use crate::learn::{Clipping, Tails};
 
 /// A column is lopsided if clipping moved its mean by more than this many standard deviations,
@@ -35,6 +36,12 @@ pub enum Concern {
     /// What may be an effect of the feature may also be one of these columns of other parties,
     /// whose correlation with it the releases leave open.
     Confounders(Vec<usize>),
+    /// What the label's party and the feature's have in common is not as it should be.
+    Overlap(OverlapConcern),
+    /// Many labels are missing.
+    LabelMissing,
+    /// Many values of the feature are missing.
+    FeatureMissing,
 }
 
 /// What published numbers say against the explained share.
@@ -57,6 +64,11 @@ impl Concern {
             Self::LabelUnresolved => "label unresolved",
             Self::FeatureUnresolved => "feature unresolved",
             Self::Confounders(_) => "confounders",
+            Self::Overlap(OverlapConcern::Nobody) => "nobody in common",
+            Self::Overlap(OverlapConcern::Unseen) => "overlap unseen",
+            Self::Overlap(OverlapConcern::Undeclared) => "overlap undeclared",
+            Self::LabelMissing => "label missing",
+            Self::FeatureMissing => "feature missing",
         }
     }
 
@@ -104,11 +116,16 @@ pub(super) fn of_columns(
     let of_feature = |(at, &column): (usize, &usize)| {
         let tails = |of: usize| speak_against(&evidence.clipping[of], standard_errors[at]);
         let unresolved = is_unresolved(evidence, column) || learned.white.raised[at] > 0.5;
+        let people = &evidence.people;
+        let overlap = people.overlap(evidence.party_of(column), learned.home).and_then(Overlap::concern);
         [
             tails(label).then_some(Concern::LabelTails),
             label_unresolved.then_some(Concern::LabelUnresolved),
             tails(column).then_some(Concern::FeatureTails),
             unresolved.then_some(Concern::FeatureUnresolved),
+            overlap.map(Concern::Overlap),
+            people.is_often_missing(label).then_some(Concern::LabelMissing),
+            people.is_often_missing(column).then_some(Concern::FeatureMissing),
         ]
         .into_iter()
         .flatten()

@@ -2,6 +2,7 @@
 
 use faer::Mat;
 
+use super::people::People;
 use crate::learn::{Clipping, LocalMoments, Released};
 
 /// What the releases of all parties say, in standardised units.
@@ -19,6 +20,8 @@ pub struct Evidence<'a> {
     pub spurious: Mat<f64>,
     /// What clipping did to each column.
     pub clipping: Vec<Clipping>,
+    /// Who is where.
+    pub people: People,
 }
 
 impl<'a> Evidence<'a> {
@@ -43,8 +46,25 @@ impl<'a> Evidence<'a> {
                 clipping[row] = clipped[i];
             }
         }
+        let people = People::everywhere(&released, parties.len());
         let parties = parties.iter().map(|(members, ..)| members.clone()).collect();
-        Self { released, parties, covariance, covariance_noise, spurious, clipping }
+        Self { released, parties, covariance, covariance_noise, spurious, clipping, people }
+    }
+
+    /// The same of parties that hold different people.
+    #[must_use]
+    pub fn with_people(self, people: People) -> Self {
+        Self { people, ..self }
+    }
+
+    /// The party that a column belongs to.
+    pub(super) fn party_of(&self, column: usize) -> usize {
+        self.parties.iter().position(|members| members.contains(&column)).unwrap_or(0)
+    }
+
+    /// The noise in a mixed column over the share of values that are present.
+    pub(super) fn noise(&self, column: usize) -> f64 {
+        self.released.noise()[column] / self.people.rates[column]
     }
 
     /// What mixed rows say that come without local moments: every column is a party of its own, its
@@ -76,34 +96,42 @@ impl<'a> Evidence<'a> {
             covariance_noise: errors,
             spurious: Mat::zeros(p, p),
             covariance: Mat::from_fn(p, p, |i, j| if i == j { variances[i] } else { 0.0 }),
+            people: People::everywhere(&released, p),
             released,
         }
     }
 }
 
-/// Evidence on some of the mixed rows: their number, the subjects they stand for, and the products
-/// of their columns.
+/// Evidence on some of the mixed rows: their number, and the products of their columns.
 pub(super) struct Sample {
-    pub(super) n: f64,
     pub(super) k: f64,
+    /// How many rows there are in all.
+    all: f64,
+    /// Of the features, the label, and the presence of each party if there is any.
     pub(super) gram: Mat<f64>,
 }
 
 impl Sample {
-    /// The mixed rows whose position is wanted; products of the features and, last, the label.
+    /// The mixed rows whose position is wanted.
     pub(super) fn of(
         evidence: &Evidence<'_>,
         label: usize,
         features: &[usize],
         wanted: impl Fn(usize) -> bool,
     ) -> Self {
-        let released = &evidence.released;
-        let chosen: Vec<&[f64]> =
-            features.iter().chain([&label]).map(|&column| released.columns()[column]).collect();
+        let (released, people) = (&evidence.released, &evidence.people);
+        let chosen: Vec<usize> = features.iter().chain([&label]).copied().collect();
         let rows: Vec<usize> = (0..released.k()).filter(|&row| wanted(row)).collect();
-        let z = Mat::from_fn(rows.len(), chosen.len(), |i, j| chosen[j][rows[i]]);
-        let k = rows.len() as f64;
-        Self { n: released.n() as f64 * k / released.k() as f64, k, gram: z.transpose() * &z }
+        let z = Mat::from_fn(rows.len(), chosen.len() + people.presence.len(), |i, j| match chosen.get(j) {
+            Some(&column) => people.value(column, released.columns()[column][rows[i]]),
+            None => people.presence[j - chosen.len()].rows[rows[i]],
+        });
+        Self { k: rows.len() as f64, all: released.k() as f64, gram: z.transpose() * &z }
+    }
+
+    /// What these rows have of a number of people.
+    pub(super) fn scaled(&self, people: f64) -> f64 {
+        people * self.k / self.all
     }
 
     /// The rows of all samples together, which have none in common.
@@ -113,12 +141,12 @@ impl Sample {
         for sample in samples {
             gram += &sample.gram;
         }
-        let sum = |part: fn(&Self) -> f64| samples.iter().map(part).sum();
-        Self { n: sum(|sample| sample.n), k: sum(|sample| sample.k), gram }
+        let all = samples.first().map_or(0.0, |sample| sample.all);
+        Self { k: samples.iter().map(|sample| sample.k).sum(), all, gram }
     }
 
     /// The rows that are not in `part`, which is part of this.
     pub(super) fn without(&self, part: &Self) -> Self {
-        Self { n: self.n - part.n, k: self.k - part.k, gram: &self.gram - &part.gram }
+        Self { k: self.k - part.k, all: self.all, gram: &self.gram - &part.gram }
     }
 }

@@ -7,6 +7,7 @@ use super::clipping::Losses;
 use super::correlations::Purpose;
 use super::evidence::{Evidence, Sample};
 use super::learned::Learned;
+use super::sharing;
 use crate::learn::{Interval, LearnError, Level, student};
 
 /// How many parts the mixed rows are split into.
@@ -36,42 +37,47 @@ struct Judge<'a> {
     evidence: &'a Evidence<'a>,
     label: usize,
     features: &'a [usize],
-    /// For each feature, the place of its party among those that have features.
+    /// The parties of the label and of each part.
+    parties: Vec<usize>,
+    /// For each feature, the part that it belongs to.
     place: Vec<usize>,
     own: Vec<bool>,
-    /// N.
+    /// N: every product between parties over the people that they have in common.
     products: Mat<f64>,
 }
 
 impl<'a> Judge<'a> {
     fn new(evidence: &'a Evidence<'a>, label: usize, features: &'a [usize]) -> Self {
-        let party_of = |column: usize| {
-            evidence.parties.iter().position(|members| members.contains(&column)).unwrap_or(0)
-        };
-        let mut parties: Vec<usize> = features.iter().map(|&column| party_of(column)).collect();
+        let home = evidence.party_of(label);
+        let of_features: Vec<usize> = features.iter().map(|&column| evidence.party_of(column)).collect();
+        let mut parties = of_features.clone();
         parties.sort_unstable();
         parties.dedup();
-        let own_party = party_of(label);
-        let place: Vec<usize> = features
-            .iter()
-            .map(|&column| parties.iter().position(|&party| party == party_of(column)).unwrap_or(0))
-            .collect();
-        let own = features.iter().map(|&column| party_of(column) == own_party).collect();
-        let products = Mat::from_fn(parties.len() + 1, parties.len() + 1, |i, j| match (i, j) {
-            _ if i == j => 0.0,
-            (0, b) | (b, 0) => f64::from(parties[b - 1] != own_party),
-            _ => -1.0,
+        let place =
+            of_features.iter().map(|of| parties.iter().position(|party| party == of).unwrap_or(0) + 1);
+        let place = place.collect();
+        let own = of_features.iter().map(|&party| party == home).collect();
+        parties.insert(0, home);
+        let products = Mat::from_fn(parties.len(), parties.len(), |i, j| {
+            let shared = evidence.people.shared[(parties[i], parties[j])];
+            match (i, j) {
+                _ if i == j => 0.0,
+                (0, b) | (b, 0) if parties[b] == home => 0.0,
+                (0, _) | (_, 0) => 1.0 / shared,
+                _ => -1.0 / shared,
+            }
         });
-        Self { evidence, label, features, place, own, products }
+        Self { evidence, label, features, parties, place, own, products }
     }
 
     /// The label and the parties' parts in one row.
     fn parts(&self, row: usize, w: &[f64]) -> Vec<f64> {
         let columns = self.evidence.released.columns();
-        let mut parts = vec![0.0; self.products.nrows()];
-        parts[0] = columns[self.label][row];
+        let value = |column: usize| self.evidence.people.value(column, columns[column][row]);
+        let mut parts = vec![0.0; self.parties.len()];
+        parts[0] = value(self.label);
         for (j, &feature) in self.features.iter().enumerate() {
-            parts[self.place[j] + 1] += columns[feature][row] * w[j];
+            parts[self.place[j]] += value(feature) * w[j];
         }
         parts
     }
@@ -82,21 +88,52 @@ impl<'a> Judge<'a> {
         x.transpose() * &self.products * &x
     }
 
+    /// From features and the label to parts.
+    fn loading(&self, w: &[f64]) -> Mat<f64> {
+        let d = self.features.len();
+        Mat::from_fn(d + 1, self.parties.len(), |i, part| match (i == d, part) {
+            (true, 0) => 1.0,
+            (false, part) if part == self.place[i] => w[i],
+            _ => 0.0,
+        })
+    }
+
     /// Variance of a row's score if rows are bell-shaped, from the products of their columns
     /// (features, then label).
     fn score_variance(&self, sample: &Sample, w: &[f64]) -> f64 {
-        let d = self.features.len();
-        let loading = Mat::from_fn(d + 1, self.products.nrows(), |i, part| match (i == d, part) {
-            (true, 0) => 1.0,
-            (false, part) if part == self.place[i] + 1 => w[i],
-            _ => 0.0,
-        });
-        let covariance = loading.transpose() * &sample.gram * &loading;
+        let (d, loading) = (self.features.len(), self.loading(w));
+        let covariance = loading.transpose() * sample.gram.submatrix(0, 0, d + 1, d + 1) * &loading;
         let product = &self.products * covariance * faer::Scale(1.0 / sample.k);
         let size = product.nrows();
         2.0 * (0..size)
             .map(|i| (0..size).map(|j| product[(i, j)] * product[(j, i)]).sum::<f64>())
             .sum::<f64>()
+    }
+
+    /// What scores hold because the people that two parties have in common differ from others: the
+    /// products of the means of two parts over these people.
+    fn moved(&self, sample: &Sample, w: &[f64]) -> f64 {
+        let people = &self.evidence.people;
+        if people.presence.is_empty() {
+            return 0.0;
+        }
+        let (d, size) = (self.features.len(), self.parties.len());
+        let loading = self.loading(w);
+        let mean = |i: usize, j: usize| {
+            let along =
+                loading.col(i).transpose() * sample.gram.col(d + 1 + self.parties[j]).subrows(0, d + 1);
+            along / sample.scaled(people.shared[(self.parties[i], self.parties[j])])
+        };
+        let mut moved = 0.0;
+        for i in 0..size {
+            for j in 0..size {
+                let (one, other) = (self.parties[i], self.parties[j]);
+                if one != other && !people.is_complete(one, other) {
+                    moved += self.products[(i, j)] * people.shared[(one, other)] * mean(i, j) * mean(j, i);
+                }
+            }
+        }
+        moved
     }
 
     /// What published moments say of the weights: covariance with the label and variance, within
@@ -125,7 +162,7 @@ pub fn explained_share(
     features: &[usize],
 ) -> Result<ExplainedShare, LearnError> {
     evidence.released.check_choice(label, features)?;
-    let (n, k) = (evidence.released.n() as f64, evidence.released.k());
+    let k = evidence.released.k();
     let judge = Judge::new(evidence, label, features);
     // Products of the rows of each part: those of any other choice of parts are sums of them.
     let of_part = |part: usize| Sample::of(evidence, label, features, |row| row % FOLDS == part);
@@ -134,20 +171,23 @@ pub fn explained_share(
     let mut scores = vec![0.0; k];
     let (mut local, mut squares, mut of_gram) = (0.0, 0.0, 0.0);
     for (fold, part) in parts.iter().enumerate() {
-        let w = Learned::new(evidence, &whole.without(part), label, features, Purpose::Predicting)?.weights();
+        let others = whole.without(part);
+        let learned = Learned::new(evidence, &others, label, features, Purpose::Predicting)?;
+        let w = learned.weights();
         let held_out: Vec<usize> = (fold..k).step_by(FOLDS).collect();
         for &row in &held_out {
             scores[row] = judge.score(row, &w);
         }
         let weight = held_out.len() as f64 / k as f64;
         of_gram += weight * judge.score_variance(&whole, &w);
-        local += weight * judge.local(&w);
+        let selected = (learned.lost.transpose() * &learned.w).powi(2) * learned.label_variance;
+        local += weight * (judge.local(&w) + selected - judge.moved(&others, &w));
         squares += weight * w.iter().map(|w| w * w).sum::<f64>();
     }
     let learned = Learned::new(evidence, &whole, label, features, Purpose::Predicting)?;
     let label_variance = learned.label_variance;
     let total: f64 = scores.iter().sum();
-    let found = (local + total / n) / label_variance;
+    let found = (local + total) / label_variance;
     let mean = total / k as f64;
     let of_scores = scores.iter().map(|score| (score - mean).powi(2)).sum::<f64>() / (k as f64 - 1.0);
 
@@ -155,18 +195,26 @@ pub fn explained_share(
     let noisiest = evidence.covariance_noise.iter().copied().fold(0.0, f64::max);
     let with_own = if judge.own.contains(&true) { 4.0 * label_noise.powi(2) * squares } else { 0.0 };
     let of_moments = with_own + 2.0 * (noisiest * squares).powi(2);
+    let people = &evidence.people;
+    let judged = judge.parties.iter().map(|&party| people.shared[(party, learned.home)]);
+    let n = judged.fold(f64::INFINITY, f64::min) * learned.label_rate;
     let of_sampling = 4.0 * label_variance.powi(2) * found.max(0.0) * (1.0 - found.min(1.0)).powi(2) / n;
-    let of_rows = 2.0 * k as f64 * of_gram.max(of_scores) / (n * n);
+    let of_rows = 2.0 * k as f64 * of_gram.max(of_scores);
     let of_label = 2.0 * (found * label_noise / label_variance).powi(2);
     // What clipping did, and what of the label lies beyond its box: anything from nothing to all of
     // it is lost.
     let (shift, of_clipping) = Losses::new(evidence, &learned, label, features).explained;
+    let of_people: f64 = sharing::doubts(evidence, &learned, label, features)
+        .iter()
+        .map(|doubt| doubt.explained.powi(2))
+        .sum();
     // Weights from four fifths of the rows miss a quarter more than those from all.
     let (_, missed) = learned.weight_doubt(&learned.h_inverse, learned.explained());
     let estimate = found + shift + missed / (FOLDS - 1) as f64;
     let lost = estimate.max(0.0) * (1.0 - evidence.clipping[label].box_part.powi(-2));
     let variance = (of_rows + of_moments + of_sampling) / label_variance.powi(2)
         + of_clipping
+        + of_people
         + of_label
         + lost * lost / 12.0;
     Ok(ExplainedShare {

@@ -7,6 +7,7 @@ use faer::{Col, Mat, Par, Side};
 
 use super::correlations::{Correlations, Purpose};
 use super::evidence::{Evidence, Sample};
+use super::shifts::{LabelRows, Shifts, clear_of_singular};
 use super::shrink::{Noisy, factors, geometric_grid};
 use super::whiten::Whitened;
 use crate::learn::LearnError;
@@ -62,7 +63,12 @@ fn joint_matrix(white: &Whitened, means: &[f64], estimate: &Mat<f64>) -> Result<
 pub(super) struct Learned {
     pub(super) white: Whitened,
     pub(super) label_variance: f64,
+    /// The label's party, and the share of its people whose label is present.
+    pub(super) home: usize,
+    pub(super) label_rate: f64,
+    /// Variance of a mixed row of the label, and the part of it that is not noise.
     pub(super) label_spread: f64,
+    pub(super) label_mixing_spread: f64,
     /// Cosines between mixed rows along the coordinates.
     pub(super) cosines: Mat<f64>,
     /// Covariances with the label as they were found, with the variances of their errors.
@@ -72,6 +78,15 @@ pub(super) struct Learned {
     /// Their posterior means.
     pub(super) means: Vec<f64>,
     pub(super) correlations: Correlations,
+    /// How many people two coordinates' parties have in common, and a coordinate's and the label's.
+    pub(super) shared: Mat<f64>,
+    pub(super) shared_with_label: Vec<f64>,
+    /// Standard deviations of the logarithms of what parties have in common.
+    pub(super) overlap_doubts: Mat<f64>,
+    /// By how much less features vary among the label's people, as a vector whose square is lost.
+    pub(super) lost: Col<f64>,
+    /// Correlations between parties before that.
+    pub(super) between: Mat<f64>,
     pub(super) h: Mat<f64>,
     pub(super) h_inverse: Mat<f64>,
     /// Weights of the coordinates.
@@ -89,28 +104,44 @@ impl Learned {
         features: &[usize],
         purpose: Purpose,
     ) -> Result<Self, LearnError> {
-        let (n, k, d) = (sample.n, sample.k, features.len());
+        let (k, d, people) = (sample.k, features.len(), &evidence.people);
+        let home = evidence.party_of(label);
+        let label_rate = people.rates[label];
         let label_variance = evidence.covariance[(label, label)].max(3.0 * evidence.covariance_noise[label]);
         let label_sd = label_variance.sqrt();
-        let label_spread = n / k + evidence.released.noise()[label].powi(2) / label_variance;
+        let label_mixing_spread = sample.scaled(people.held[home]) / k / label_rate;
+        let label_spread = label_mixing_spread + evidence.noise(label).powi(2) / label_variance;
         let white = Whitened::new(evidence, sample, label, label_sd, features)?;
-        let (t, lambda) = (&white.spreads, &white.variances);
+        let (t, sizes) = (&white.spreads, &white.sizes);
+        let shared =
+            Mat::from_fn(d, d, |i, j| sample.scaled(people.shared[(white.party[i], white.party[j])]));
+        let shared_with_label: Vec<f64> =
+            white.party.iter().map(|&party| sample.scaled(people.shared[(party, home)])).collect();
 
         // Correlations of the mixed rows along the coordinates, with the noise removed from their
-        // scale.
+        // scale, about the means of the people that parties have in common.
         let rotated = &white.transform * sample.gram.submatrix(0, 0, d, d) * white.transform.transpose();
         let with_label = &white.transform * sample.gram.col(d).subrows(0, d);
         let lengths: Vec<f64> = (0..d).map(|i| rotated[(i, i)].sqrt()).collect();
         let cosines = Mat::from_fn(d, d, |i, j| rotated[(i, j)] / (lengths[i] * lengths[j]));
         let label_length = sample.gram[(d, d)].sqrt();
+        let label_rows = LabelRows { home, length: label_length, spread: label_spread };
+        let shifts = Shifts::new(evidence, sample, &white, &lengths, &label_rows);
         let crossed = Mat::from_fn(d, d, |i, j| {
-            if white.apart(i, j) { cosines[(i, j)] * (t[i] * t[j]).sqrt() * k / n } else { 0.0 }
+            if !white.apart(i, j) {
+                return 0.0;
+            }
+            let moved = shifts.of(i, white.party[j]) * shifts.of(j, white.party[i]);
+            cosines[(i, j)] * (t[i] * t[j]).sqrt() * k / shared[(i, j)] - moved
         });
-        let variance = Mat::from_fn(d, d, |i, j| t[i] * t[j] * k / (n * n));
-        let between =
-            |i: usize| with_label[i] / (lengths[i] * label_length) * (t[i] * label_spread).sqrt() * k / n;
-        let local = |i: usize| white.noise[i].powi(2) / lambda[i] * (1.0 / label_variance + 1.0 / lambda[i]);
-        let mixed = |i: usize| t[i] * label_spread * k / (n * n);
+        let variance = Mat::from_fn(d, d, |i, j| t[i] * t[j] * k / (shared[(i, j)] * shared[(i, j)]));
+        let between = |i: usize| {
+            let cosine = with_label[i] / (lengths[i] * label_length);
+            let moved = shifts.of(i, home) * shifts.of_label(white.party[i]);
+            cosine * (t[i] * label_spread).sqrt() * k / shared_with_label[i] - moved
+        };
+        let local = |i: usize| white.noise[i].powi(2) * sizes[i] * (1.0 / label_variance + sizes[i]);
+        let mixed = |i: usize| t[i] * label_spread * k / (shared_with_label[i] * shared_with_label[i]);
         let found = Noisy {
             values: (0..d)
                 .map(|i| if white.own[i] { white.label_covariance[i] } else { between(i) })
@@ -131,19 +162,32 @@ impl Learned {
         means = means_given_own(&white, &found, &means, &correlations, &estimate);
         cap_explained(&white, evidence.parties.len(), &mut means);
 
-        let h = joint_matrix(&white, &means, &correlations.estimate(&white, &means, purpose)?)?;
+        let whole = joint_matrix(&white, &means, &correlations.estimate(&white, &means, purpose)?)?;
+        let part = |party: usize| people.shared[(party, home)] / people.held[party];
+        let lost = shifts.lost(&white, home, part);
+        let some = lost.iter().any(|lost| *lost != 0.0);
+        let lost = if some { clear_of_singular(&whole, lost) } else { lost };
+        let h = &whole - &lost * lost.transpose();
         let h_inverse = inverse(&h).ok_or(LearnError::Overflow)?;
         let w = &h_inverse * Col::from_fn(d, |i| means[i]);
         let back = white.transform.transpose().to_owned() * faer::Scale(label_sd);
         Ok(Self {
             white,
             label_variance,
+            home,
+            label_rate,
             label_spread,
+            label_mixing_spread,
             cosines,
             found,
             factors,
             means,
             correlations,
+            shared,
+            shared_with_label,
+            overlap_doubts: people.doubts.clone(),
+            lost,
+            between: whole - Mat::<f64>::identity(d, d),
             h,
             h_inverse,
             w,

@@ -15,8 +15,12 @@ mod evidence;
 mod explained;
 mod learned;
 mod mixture;
+mod overlaps;
+mod people;
 mod points;
 mod reading;
+mod sharing;
+mod shifts;
 mod shrink;
 mod whiten;
 
@@ -32,7 +36,10 @@ use evidence::Sample;
 pub use explained::{ExplainedShare, explained_share};
 use learned::Learned;
 use mixture::Mixture;
+pub use overlaps::{Overlap, OverlapConcern};
+pub use people::{DeclaredOverlaps, PartyPeople, People};
 use reading::Linearised;
+pub use shifts::{ColumnShift, column_shifts};
 
 /// A regression learned from [`Evidence`], in standardised units.
 #[derive(Debug, Clone)]
@@ -66,6 +73,9 @@ pub struct VarianceParts {
     pub sampling: f64,
     /// Allowance for values that were clipped.
     pub clipping: f64,
+    /// What is not known of who is where: overlaps between parties, values missing at the same
+    /// people of several, and people that parties chose.
+    pub people: f64,
 }
 
 /// What turns coordinates into coefficients, and errors of scale and clipping.
@@ -111,7 +121,9 @@ impl Reader<'_> {
 
     /// Variances by errors of the columns' scales.
     fn of_scale(&self, weights: &[f64]) -> Vec<f64> {
-        let error = |column: usize| self.evidence.clipping[column].scale_error;
+        let error = |column: usize| {
+            self.evidence.clipping[column].scale_error + self.evidence.people.rate_errors[column].powi(2)
+        };
         let variance = |(j, weight): (usize, &f64)| {
             if self.cut[j] { 0.0 } else { weight * weight * (error(self.features[j]) + error(self.label)) }
         };
@@ -127,6 +139,13 @@ impl Reader<'_> {
         self.losses.effects.iter().map(of_loss).collect()
     }
 
+    /// For each thing that is not known of who is where, what it does to the coefficients.
+    fn effects_of_people(&self) -> Vec<Vec<f64>> {
+        let back = self.choose(&self.learned.back);
+        let doubts = sharing::doubts(self.evidence, self.learned, self.label, self.features);
+        doubts.iter().map(|doubt| (&back * &doubt.effect).iter().copied().collect()).collect()
+    }
+
     /// Coefficients at one linearisation, with the rows that turn errors of its equations into
     /// theirs.
     fn read(&self, at: &Linearised) -> (Vec<f64>, Mat<f64>) {
@@ -137,9 +156,9 @@ impl Reader<'_> {
 
     /// How many standard errors each coefficient is from 0 at one linearisation, uncertainty of
     /// clipping left out.
-    fn standard_errors_from_zero(&self, sample: &Sample, at: &Linearised) -> Vec<f64> {
+    fn standard_errors_from_zero(&self, at: &Linearised) -> Vec<f64> {
         let (estimates, rows) = self.read(at);
-        let variances = variances(self.learned, sample, &self.learned.h, at, &rows);
+        let variances = variances(self.learned, at, &rows);
         estimates.iter().zip(variances).map(|(estimate, variance)| estimate / variance.sqrt()).collect()
     }
 }
@@ -154,8 +173,8 @@ struct Spread {
 }
 
 impl Spread {
-    fn new(learned: &Learned, sample: &Sample, h: &Mat<f64>, at: &Linearised, rows: &Mat<f64>) -> Self {
-        let d = h.nrows();
+    fn new(learned: &Learned, at: &Linearised, rows: &Mat<f64>) -> Self {
+        let d = rows.nrows();
         let through = |inner: &Mat<f64>| rows * inner * rows.transpose();
         let share = |i: usize| (at.mixing_part[i] / at.mixed[i].max(1e-300)).min(1.0);
         Self {
@@ -163,19 +182,18 @@ impl Spread {
             mixing: through(&at.of_rows(learned, share)),
             unknown: through(&at.unknown),
             local: through(&Mat::from_fn(d, d, |i, j| if i == j { at.local[i] } else { 0.0 })),
-            sampling: through(h) * faer::Scale((1.0 - at.explained) / sample.n),
+            sampling: through(&at.sampling),
         }
     }
 }
 
 /// Variances of the coefficients at one linearisation, without clipping and scales.
-fn variances(learned: &Learned, sample: &Sample, h: &Mat<f64>, at: &Linearised, rows: &Mat<f64>) -> Vec<f64> {
-    let d = h.nrows();
+fn variances(learned: &Learned, at: &Linearised, rows: &Mat<f64>) -> Vec<f64> {
+    let d = rows.nrows();
     let of_rows = at.of_rows(learned, |_| 1.0);
-    let sampling = (1.0 - at.explained) / sample.n;
     let inner = Mat::from_fn(d, d, |i, j| {
         let local = if i == j { at.local[i] } else { 0.0 };
-        of_rows[(i, j)] + at.unknown[(i, j)] + local + sampling * h[(i, j)]
+        of_rows[(i, j)] + at.unknown[(i, j)] + local + at.sampling[(i, j)]
     });
     let half = rows * inner;
     (0..d).map(|i| (0..d).map(|j| half[(i, j)] * rows[(i, j)]).sum::<f64>().max(0.0)).collect()
@@ -215,10 +233,10 @@ pub fn posterior(
     let learned = Learned::new(evidence, &sample, label, features, Purpose::Reading)?;
     let losses = Losses::new(evidence, &learned, label, features);
     let d = features.len();
-    let base = Linearised::at(&learned, &sample, &learned.h).ok_or(LearnError::Overflow)?;
+    let base = Linearised::at(evidence, &learned, &sample, &learned.h).ok_or(LearnError::Overflow)?;
     let undoing =
         Reader { evidence, label, features, learned: &learned, losses: &losses, cut: vec![false; d] };
-    let standard_errors = undoing.standard_errors_from_zero(&sample, &base);
+    let standard_errors = undoing.standard_errors_from_zero(&base);
     let mut concerns = concerns::of_columns(evidence, &learned, (label, features), &standard_errors);
     let cut = concerns.iter().map(|of| of.iter().any(Concern::is_about_cut_values)).collect();
     let reader = Reader { cut, ..undoing };
@@ -226,18 +244,20 @@ pub fn posterior(
 
     let effects = reader.effects();
     let clipping = |i: usize, j: usize| effects.iter().map(|effect| effect[i] * effect[j]).sum::<f64>();
+    let of_people = reader.effects_of_people();
+    let people = |i: usize, j: usize| of_people.iter().map(|effect| effect[i] * effect[j]).sum::<f64>();
     let (_, rows) = reader.read(&base);
-    let spread = Spread::new(&learned, &sample, &learned.h, &base, &rows);
+    let spread = Spread::new(&learned, &base, &rows);
     let of_scale = reader.of_scale(&reader.believed(&(reader.undo(&base.h_inverse) * &base.w)));
 
     let mut mixture = Mixture::new(degrees);
     for point in points::points(&learned) {
-        let Some(at) = Linearised::at(&learned, &sample, &point.h) else { continue };
+        let Some(at) = Linearised::at(evidence, &learned, &sample, &point.h) else { continue };
         let (estimates, rows) = reader.read(&at);
-        let mut variances = variances(&learned, &sample, &point.h, &at, &rows);
+        let mut variances = variances(&learned, &at, &rows);
         let there = reader.believed(&(reader.undo(&at.h_inverse) * &at.w));
         for (j, of_scale) in reader.of_scale(&there).into_iter().enumerate() {
-            variances[j] += of_scale + clipping(j, j);
+            variances[j] += of_scale + clipping(j, j) + people(j, j);
         }
         mixture.add(point.weight, estimates, variances);
     }
@@ -249,6 +269,7 @@ pub fn posterior(
             + spread.local[(i, j)]
             + spread.sampling[(i, j)]
             + clipping(i, j)
+            + people(i, j)
             + if i == j { of_scale[i] } else { 0.0 }
     };
     let wider: Vec<f64> = (0..d).map(|j| (mixture.variance(j) / at_mean(j, j)).sqrt()).collect();
@@ -258,14 +279,15 @@ pub fn posterior(
             let mixing = spread.mixing[(i, i)].clamp(0.0, spread.rows[(i, i)].max(0.0));
             let privacy = spread.rows[(i, i)] - mixing + spread.local[(i, i)] + of_scale[i];
             let correlations = spread.unknown[(i, i)] + (mixture.variance(i) - at_mean(i, i)).max(0.0);
-            let (sampling, clipping) = (spread.sampling[(i, i)], clipping(i, i));
-            let total = privacy + mixing + correlations + sampling + clipping;
+            let (sampling, clipping, people) = (spread.sampling[(i, i)], clipping(i, i), people(i, i));
+            let total = privacy + mixing + correlations + sampling + clipping + people;
             VarianceParts {
                 privacy: privacy / total,
                 mixing: mixing / total,
                 correlations: correlations / total,
                 sampling: sampling / total,
                 clipping: clipping / total,
+                people: people / total,
             }
         })
         .collect();

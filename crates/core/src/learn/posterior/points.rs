@@ -109,9 +109,8 @@ pub(super) fn points(learned: &Learned) -> Vec<Point> {
     }
     let d = learned.means.len();
     let turn = &learned.white.to_features;
-    let identity = Mat::<f64>::identity(d, d);
-    let now = &learned.h - &identity;
-    let turned = learned.white.of_features(&now);
+    let now = &learned.between;
+    let turned = learned.white.of_features(now);
     let stories = Stories::of(&pairs.entries);
     let strong = stories.variances.len() - 1;
     let mut sequence = Sequence(0);
@@ -133,7 +132,7 @@ pub(super) fn points(learned: &Learned) -> Vec<Point> {
                 (factor * x + (factor * v).sqrt() * noise).clamp(-MOST, MOST)
             })
             .collect();
-        let step = turn.transpose() * symmetric(d, &pairs.places, &entries) * turn - &now;
+        let step = turn.transpose() * symmetric(d, &pairs.places, &entries) * turn - now;
         let (h, log) = sound_step(learned, &step);
         drawn.push(h);
         logs.push(log);

@@ -7,7 +7,7 @@
 
 use faer::{Col, Mat};
 
-use super::evidence::Sample;
+use super::evidence::{Evidence, Sample};
 use super::learned::{Learned, inverse};
 
 /// Prior variance of a correlation between parties, for reading: hardly a restriction.
@@ -20,8 +20,6 @@ pub(super) struct Linearised {
     pub(super) w: Col<f64>,
     /// b, of the coordinates.
     pub(super) b: Col<f64>,
-    /// Share of the label's variance that w explains.
-    pub(super) explained: f64,
     /// Variances of the equations by mixing and noise in the mixed rows, and the part that mixing
     /// alone would give.
     pub(super) mixed: Vec<f64>,
@@ -30,14 +28,65 @@ pub(super) struct Linearised {
     pub(super) unknown: Mat<f64>,
     /// Variances by noise in the moments within parties.
     pub(super) local: Vec<f64>,
+    /// Covariances by people being a sample.
+    pub(super) sampling: Mat<f64>,
+}
+
+/// What mixed rows hold, and how many people that is.
+struct Rows<'a> {
+    learned: &'a Learned,
+    k: f64,
+    /// Of each coordinate, what a mixed row holds of its covariance with the label.
+    with_label: Vec<f64>,
+    /// Covariances between parties of what a mixed row holds.
+    between: Mat<f64>,
+    /// θ∘w over the people that the coordinates' parties have in common, and squares of what is not
+    /// known of that.
+    u: Mat<f64>,
+    extra: Mat<f64>,
+}
+
+impl Rows<'_> {
+    /// Variances of the equations if mixed rows have these variances along the coordinates and for
+    /// the label.
+    fn variances(&self, spreads: &[f64], label_spread: f64) -> Vec<f64> {
+        let d = spreads.len();
+        let white = &self.learned.white;
+        let total = Mat::from_fn(d, d, |a, b| self.between[(a, b)] + if a == b { spreads[a] } else { 0.0 });
+        let along = &self.u * total;
+        let of = |a: usize| {
+            let label = if white.own[a] { 0.0 } else { 1.0 / self.learned.shared_with_label[a] };
+            let crossed: f64 = (0..d).map(|b| self.u[(a, b)] * self.with_label[b]).sum();
+            let own: f64 = (0..d).map(|b| along[(a, b)] * self.u[(a, b)]).sum();
+            let extra: f64 = (0..d).map(|b| self.extra[(a, b)] * spreads[b]).sum();
+            let seen = label * label * label_spread - 2.0 * label * crossed + own;
+            self.k * spreads[a] * (seen.max(0.0) + extra) * self.unknown(a)
+        };
+        (0..d).map(of).collect()
+    }
+
+    /// Where an overlap is hardly known, neither is the error of what is divided by it: E\[1/m²\]
+    /// over 1/m².
+    fn unknown(&self, a: usize) -> f64 {
+        let Learned { white, home, overlap_doubts, .. } = self.learned;
+        let doubt = |b: usize| overlap_doubts[(white.party[a], b)];
+        let most = || white.party.iter().map(|&b| doubt(b)).fold(0.0, f64::max);
+        let of = if white.own[a] { most() } else { doubt(*home) };
+        (2.0 * of * of).exp()
+    }
 }
 
 impl Linearised {
     /// Nothing if the matrix has no inverse.
-    pub(super) fn at(learned: &Learned, sample: &Sample, h: &Mat<f64>) -> Option<Self> {
-        let (n, k, d) = (sample.n, sample.k, learned.means.len());
-        let Learned { white, means, correlations, found, .. } = learned;
-        let (t, lambda) = (&white.spreads, &white.variances);
+    pub(super) fn at(
+        evidence: &Evidence<'_>,
+        learned: &Learned,
+        sample: &Sample,
+        h: &Mat<f64>,
+    ) -> Option<Self> {
+        let (k, d) = (sample.k, learned.means.len());
+        let Learned { white, means, correlations, found, shared, lost, .. } = learned;
+        let sizes = &white.sizes;
         let h_inverse = inverse(h)?;
         let means = Col::from_fn(d, |i| means[i]);
         let w = &h_inverse * &means;
@@ -46,31 +95,46 @@ impl Linearised {
         let theta = Mat::from_fn(d, d, |a, b| {
             if white.apart(a, b) { WIDE / (WIDE + correlations.variance[(a, b)]) } else { 0.0 }
         });
-        let read = Mat::from_fn(d, d, |a, b| f64::from(a == b) + theta[(a, b)] * correlations.found[(a, b)]);
+        let selected = lost * lost.transpose();
+        let read = Mat::from_fn(d, d, |a, b| {
+            f64::from(a == b) + theta[(a, b)] * correlations.found[(a, b)] - selected[(a, b)]
+        });
         let b = &w + &h_inverse * (Col::from_fn(d, |i| found.values[i]) - &read * &w);
 
         let (doubt, _) = learned.weight_doubt(&h_inverse, explained);
         let squares: Vec<f64> = (0..d).map(|i| w[i] * w[i] + doubt[(i, i)]).collect();
-        let total = Mat::from_fn(d, d, |a, b| {
-            n / k * (h[(a, b)] - f64::from(a == b)) + if a == b { t[a] } else { 0.0 }
-        });
-        let u = Mat::from_fn(d, d, |a, b| theta[(a, b)] * w[b]);
-        let (in_rows, in_mixing, with_label) = (&u * &total, &u * h, &u * &means);
-        let along = |product: &Mat<f64>, a: usize| (0..d).map(|b| product[(a, b)] * u[(a, b)]).sum::<f64>();
-        let (mut mixed, mut mixing_part, mut local) = (vec![0.0; d], vec![0.0; d], vec![0.0; d]);
-        for a in 0..d {
-            let counts = if white.own[a] { 0.0 } else { 1.0 };
-            let extra = |b: usize| theta[(a, b)].powi(2) * doubt[(b, b)];
-            let of_rows =
-                counts * learned.label_spread - 2.0 * counts * n / k * with_label[a] + along(&in_rows, a);
-            let of_mixing = counts - 2.0 * counts * with_label[a] + along(&in_mixing, a);
-            let extra_rows: f64 = (0..d).map(|b| extra(b) * t[b]).sum();
-            mixed[a] = k / (n * n) * t[a] * (of_rows.max(0.0) + extra_rows);
-            mixing_part[a] = (of_mixing.max(0.0) + (0..d).map(extra).sum::<f64>()) / k;
-            let same: f64 = (0..d).filter(|&b| !white.apart(a, b)).map(|b| squares[b] / lambda[b]).sum();
+        // Of each coordinate, how many of its people have a label.
+        let held = sample.scaled(evidence.people.held[learned.home]);
+        let labelled: Vec<f64> = white
+            .own
+            .iter()
+            .zip(&learned.shared_with_label)
+            .map(|(&own, &shared)| if own { held } else { shared })
+            .collect();
+        let per_person = |a: usize, b: usize| theta[(a, b)] / shared[(a, b)];
+        let rows = Rows {
+            learned,
+            k,
+            with_label: (0..d).map(|b| labelled[b] / k * means[b]).collect(),
+            between: Mat::from_fn(d, d, |a, b| {
+                if white.apart(a, b) { shared[(a, b)] / k * (h[(a, b)] + selected[(a, b)]) } else { 0.0 }
+            }),
+            u: Mat::from_fn(d, d, |a, b| per_person(a, b) * w[b]),
+            extra: Mat::from_fn(d, d, |a, b| per_person(a, b).powi(2) * doubt[(b, b)]),
+        };
+        let mixed = rows.variances(&white.spreads, learned.label_spread);
+        let mixing_part = rows.variances(&white.mixing_spreads, learned.label_mixing_spread);
+        let local = (0..d).map(|a| {
+            let same: f64 = (0..d).filter(|&b| !white.apart(a, b)).map(|b| squares[b] * sizes[b]).sum();
             let of_label = if white.own[a] { 1.0 / learned.label_variance } else { 0.0 };
-            local[a] = white.noise[a].powi(2) / lambda[a] * (of_label + same + squares[a] / lambda[a]);
-        }
+            white.noise[a].powi(2) * sizes[a] * (of_label + same + squares[a] * sizes[a])
+        });
+        let local = local.collect();
+        // What people do that are not shared does not cancel.
+        let cancels = |a: usize| (labelled[a] / sample.scaled(evidence.people.held[white.party[a]])).min(1.0);
+        let cancelling = (0..d).map(cancels).sum::<f64>() / d as f64 * learned.label_rate;
+        let per_person = (1.0 - explained * cancelling) / learned.label_rate;
+        let sampling = Mat::from_fn(d, d, |a, b| h[(a, b)] * per_person / (labelled[a] * labelled[b]).sqrt());
         let hidden = Mat::from_fn(d, d, |a, b| {
             let theta = theta[(a, b)];
             let kept = theta * correlations.found[(a, b)];
@@ -86,7 +150,7 @@ impl Linearised {
             };
             first + second_order[(a, b)]
         });
-        Some(Self { h_inverse, w, b, explained, mixed, mixing_part, unknown, local })
+        Some(Self { h_inverse, w, b, mixed, mixing_part, unknown, local, sampling })
     }
 
     /// How much of the variance of a coefficient is due to open correlations with each feature, up

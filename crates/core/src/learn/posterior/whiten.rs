@@ -14,12 +14,15 @@ pub(super) struct Whitened {
     /// From coordinates to ones that are as much alike the features as uncorrelated ones can be,
     /// each standing for one feature of its party in the party's order: orthogonal.
     pub(super) to_features: Mat<f64>,
-    /// λ: variances along the coordinates.
-    pub(super) variances: Vec<f64>,
+    /// Squared lengths of the rows of `transform`: 1/λ with λ the variance along a coordinate, if no
+    /// value is missing.
+    pub(super) sizes: Vec<f64>,
     /// For each feature, how much of it lies along coordinates whose variance noise hides.
     pub(super) raised: Vec<f64>,
-    /// t = n/k + ς²/λ: the variance of a mixed row along each coordinate.
+    /// t: the variance of a mixed row along each coordinate, n/k + ς²/λ if no value is missing.
     pub(super) spreads: Vec<f64>,
+    /// The part of it that is not noise.
+    pub(super) mixing_spreads: Vec<f64>,
     /// η: noise of the party's moments, by coordinate.
     pub(super) noise: Vec<f64>,
     /// Which party a coordinate belongs to, and which one a feature.
@@ -44,9 +47,10 @@ impl Whitened {
             transform: Mat::zeros(d, d),
             inverse: Mat::zeros(d, d),
             to_features: Mat::zeros(d, d),
-            variances: Vec::with_capacity(d),
+            sizes: Vec::with_capacity(d),
             raised: vec![0.0; d],
             spreads: Vec::with_capacity(d),
+            mixing_spreads: Vec::with_capacity(d),
             noise: Vec::with_capacity(d),
             party: Vec::with_capacity(d),
             party_of_feature: vec![0; d],
@@ -62,23 +66,28 @@ impl Whitened {
             let q = places.len();
             let moments = shrunk_moments(evidence, &places, eta);
             let eigen = moments.self_adjoint_eigen(Side::Lower).map_err(|_| LearnError::Overflow)?;
-            let start = white.variances.len();
+            let start = white.sizes.len();
+            let least = 2.0 * eta * (q as f64).sqrt();
+            let found = eigen.S().column_vector();
+            let axes = Axes {
+                vectors: eigen.U().to_owned(),
+                variances: (0..q).map(|r| found[r].max(least)).collect(),
+            };
+            let turned = axes.turned(evidence, sample, b, &places)?;
             for r in 0..q {
-                let least = 2.0 * eta * (q as f64).sqrt();
-                let is_raised = eigen.S().column_vector()[r] < least;
-                let variance = eigen.S().column_vector()[r].max(least);
                 let mut covariance = 0.0;
                 for (c, &(column, place)) in places.iter().enumerate() {
-                    let entry = eigen.U()[(c, r)] / variance.sqrt();
+                    let entry = turned.transform[(r, c)];
                     white.transform[(start + r, place)] = entry;
-                    white.inverse[(place, start + r)] = eigen.U()[(c, r)] * variance.sqrt();
-                    white.to_features[(start + c, start + r)] = eigen.U()[(c, r)];
+                    white.inverse[(place, start + r)] = turned.inverse[(c, r)];
+                    white.to_features[(start + c, start + r)] = turned.to_features[(c, r)];
                     white.party_of_feature[place] = b;
-                    white.raised[place] += if is_raised { eigen.U()[(c, r)].powi(2) } else { 0.0 };
+                    white.raised[place] += if found[r] < least { axes.vectors[(c, r)].powi(2) } else { 0.0 };
                     covariance += entry * evidence.covariance[(column, label)];
                 }
-                white.variances.push(variance);
-                white.spreads.push(sample.n / sample.k + evidence.released.noise()[first].powi(2) / variance);
+                white.sizes.push(turned.sizes[r]);
+                white.spreads.push(turned.spreads[r]);
+                white.mixing_spreads.push(turned.mixing_spreads[r]);
                 white.noise.push(eta);
                 white.party.push(b);
                 white.own.push(own);
@@ -111,6 +120,71 @@ impl Whitened {
         let d = means.len();
         Mat::from_fn(d, d, |i, j| {
             f64::from(i == j) - if self.apart(i, j) { 0.0 } else { means[i] * means[j] }
+        })
+    }
+}
+
+/// Axes of a party's covariance with the variances along them.
+struct Axes {
+    vectors: Mat<f64>,
+    variances: Vec<f64>,
+}
+
+/// Coordinates of one party: rows from features, columns back, and what a mixed row holds of them.
+struct Turned {
+    transform: Mat<f64>,
+    inverse: Mat<f64>,
+    to_features: Mat<f64>,
+    sizes: Vec<f64>,
+    spreads: Vec<f64>,
+    mixing_spreads: Vec<f64>,
+}
+
+impl Axes {
+    /// Coordinates along these axes, or, where values are missing, turned until what a mixed row
+    /// holds is diagonal: values that are present over their shares, and noise.
+    fn turned(
+        &self,
+        evidence: &Evidence<'_>,
+        sample: &Sample,
+        party: usize,
+        places: &[(usize, usize)],
+    ) -> Result<Turned, LearnError> {
+        let (q, people) = (places.len(), &evidence.people);
+        let held = sample.scaled(people.held[party]) / sample.k;
+        let transform = Mat::from_fn(q, q, |r, c| self.vectors[(c, r)] / self.variances[r].sqrt());
+        let inverse = Mat::from_fn(q, q, |c, r| self.vectors[(c, r)] * self.variances[r].sqrt());
+        if places.iter().all(|&(column, _)| people.rates[column] >= 1.0) {
+            let noise = evidence.noise(places[0].0).powi(2);
+            return Ok(Turned {
+                transform,
+                inverse,
+                to_features: self.vectors.clone(),
+                sizes: self.variances.iter().map(|variance| 1.0 / variance).collect(),
+                spreads: self.variances.iter().map(|variance| held + noise / variance).collect(),
+                mixing_spreads: vec![held; q],
+            });
+        }
+        let moments = &inverse * inverse.transpose();
+        let column = |c: usize| places[c].0;
+        let filled = Mat::from_fn(q, q, |c, o| {
+            let rates = people.rates[column(c)] * people.rates[column(o)];
+            held * moments[(c, o)] * people.joint[(column(c), column(o))] / rates
+        });
+        let noise = Mat::from_fn(q, q, |c, o| if c == o { evidence.noise(column(c)).powi(2) } else { 0.0 });
+        let along = |matrix: &Mat<f64>| &transform * matrix * transform.transpose();
+        let bucket = along(&(&filled + noise));
+        let eigen = bucket.self_adjoint_eigen(Side::Lower).map_err(|_| LearnError::Overflow)?;
+        let (by, spreads) = (eigen.U(), eigen.S().column_vector());
+        let mixing = by.transpose() * along(&filled) * by;
+        let transform = by.transpose() * &transform;
+        Ok(Turned {
+            sizes: (0..q).map(|r| (0..q).map(|c| transform[(r, c)].powi(2)).sum()).collect(),
+            transform,
+            inverse: inverse * by,
+            to_features: &self.vectors * by,
+            spreads: spreads.iter().copied().collect(),
+            mixing_spreads: (0..q).map(|r| mixing[(r, r)]).collect(),
         })
     }
 }

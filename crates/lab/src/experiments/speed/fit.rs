@@ -5,7 +5,9 @@ use std::num::NonZero;
 
 use anyhow::{Result, ensure};
 use faer::Mat;
-use potluck_core::learn::{Clipping, Evidence, Level, Released, Ridge, explained_share, ols, posterior};
+use potluck_core::learn::{
+    Clipping, Evidence, Level, People, Released, Ridge, explained_share, ols, posterior,
+};
 use rand_core::SeedableRng;
 use rand_distr::{Distribution, StandardNormal};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -46,13 +48,15 @@ fn columns() -> Vec<Vec<f64>> {
 fn evidence<'a>(columns: &'a [&'a [f64]], noise: &'a [f64]) -> Result<Evidence<'a>> {
     let p = columns.len();
     let of = |column: usize| (column * PARTIES / p).min(PARTIES - 1);
+    let released = Released::new(columns, noise, PEOPLE)?;
     Ok(Evidence {
-        released: Released::new(columns, noise, PEOPLE)?,
         parties: (0..PARTIES).map(|party| (0..p).filter(|&column| of(column) == party).collect()).collect(),
         covariance: Mat::from_fn(p, p, |i, j| if i == j { 1.0 } else { 0.16 }),
         covariance_noise: vec![5e-4; p],
         spurious: Mat::zeros(p, p),
         clipping: vec![Clipping { attenuation: 1.1, ..Clipping::NONE }; p],
+        people: People::everywhere(&released, PARTIES),
+        released,
     })
 }
 
