@@ -300,8 +300,7 @@ impl Source {
     /// answer.
     pub fn with_types(&self, study: &Study, party: &str, types: Option<&str>) -> Result<Self, Error> {
         let columns = study.own_party(party)?.columns();
-        let types = types
-            .ok_or_else(|| Error::empty(&self.description.table, study.definition().rows()))?;
+        let types = types.ok_or_else(|| Error::empty(&self.description.table, study.definition().rows()))?;
         let (of_columns, _) = self.split_types(columns, types)?;
         let kinds: Vec<Option<TypeKind>> = of_columns.iter().map(|name| self.dialect().kind(name)).collect();
         let of_kind = |wanted: TypeKind| {
