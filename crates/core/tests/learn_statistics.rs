@@ -87,7 +87,6 @@ fn draw(rng: &mut ChaCha8Rng, mixing: Mixing, n: usize, k: usize, noise: f64) ->
         match mixing {
             Mixing::Identity => add(person, 1.0),
             Mixing::Sparse => add((rng.next_u64() % k as u64) as usize, sign(rng)),
-            Mixing::Buckets => add((rng.next_u64() % k as u64) as usize, 1.0),
             Mixing::Bernoulli => {
                 for to in 0..k {
                     add(to, sign(rng) / (k as f64).sqrt());
@@ -161,7 +160,7 @@ fn plain_weights_are_attenuated_and_corrected_weights_are_not() {
             // people.
             targets.push(match mixing {
                 Mixing::Bernoulli => draw.own_coefficients(),
-                Mixing::Identity | Mixing::Sparse | Mixing::Buckets => TRUTH.to_vec(),
+                Mixing::Identity | Mixing::Sparse => TRUTH.to_vec(),
             });
         }
 
