@@ -176,10 +176,13 @@ pub enum NoBudget {
 }
 
 impl Error {
-    /// The table has no rows.
-    pub(crate) fn empty(table: &str, rows: u64) -> Self {
-        let refused = Self::check_rows(table, 0, TableRows::Exactly(rows));
-        refused.expect_err("no study is about nobody")
+    /// The table of an engine has no rows.
+    pub(crate) fn empty(table: &str, allowed: TableRows) -> Self {
+        let no_types = || {
+            let problem = "is empty, and an engine does not say which types an empty table has".into();
+            Self::Table { table: table.to_owned(), problem }.refusing(Refusal::Rows)
+        };
+        Self::check_rows(table, 0, allowed).err().unwrap_or_else(no_types)
     }
 
     /// Refuses a table that has more or fewer rows than it may have.

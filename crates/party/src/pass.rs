@@ -46,8 +46,9 @@ pub(crate) struct Input<'a> {
     study: &'a Study,
     party: &'a Party,
     table: &'a Table,
-    id_column: &'a str,
-    /// The party's columns, then the id column if there is one.
+    /// The columns that make up an id.
+    id_columns: Vec<String>,
+    /// The party's columns, then those of the id.
     columns: Vec<String>,
     threads: NonZero<usize>,
     tmp: &'a Path,
@@ -71,7 +72,7 @@ impl<'a> Input<'a> {
             study,
             party,
             table,
-            id_column: &access.id_column,
+            id_columns: access.id_columns(study),
             columns,
             threads: access.resources.threads,
             tmp: &access.resources.tmp,
@@ -89,7 +90,7 @@ impl<'a> Input<'a> {
     }
 
     fn converter(&self, text: bool) -> Converter<'_> {
-        Converter::new(self.table.name(), text, self.study, self.party.columns(), self.id_column)
+        Converter::new(self.table.name(), text, self.study, self.party.columns(), &self.id_columns)
     }
 
     /// How many rows the table may have.
@@ -211,7 +212,7 @@ impl<'a> Input<'a> {
 
     /// Reads the ids again to see whether two that have the same fingerprint are the same.
     fn check_repeated(&self, repeated: &[u64], hash: &RandomState) -> Result<(), Error> {
-        let (text, batches) = self.table.batches(&[self.id_column.to_owned()])?;
+        let (text, batches) = self.table.batches(&self.id_columns)?;
         let converter = self.converter(text);
         let mut rows: HashMap<String, u64> = HashMap::new();
         let mut first = 0;
@@ -225,7 +226,7 @@ impl<'a> Input<'a> {
                 {
                     return Err(Error::Value {
                         table: self.table.name().to_owned(),
-                        column: self.id_column.to_owned(),
+                        column: self.id_columns.join(", "),
                         row,
                         problem: format!(
                             "the id is the same as in row {earlier}; a table has one row for each subject"
@@ -280,23 +281,27 @@ pub(crate) fn check_names(
     table: &str,
     found: &[String],
 ) -> Result<Vec<String>, Error> {
-    let id_column = access.id_column.as_str();
+    let id_columns = access.id_columns(study);
     let refuse = |column: &str, what: &str, remedy| Error::Column {
         table: table.to_owned(),
         column: column.to_owned(),
         problem: Problem::with(what, remedy),
     };
     let mut columns: Vec<String> = party.columns().iter().map(|column| column.name().to_owned()).collect();
-    if study.definition().id_kind() != IdKind::Row {
-        if columns.iter().any(|column| column == id_column) {
+    for id_column in &id_columns {
+        if columns.contains(id_column) {
             return Err(refuse(id_column, "is both the id and a column of the study", Remedy::OtherIdColumn));
         }
-        columns.push(id_column.to_owned());
+        columns.push(id_column.clone());
     }
     for column in &columns {
         if !found.contains(column) {
             // The table's own names are not shown: without a header line they would be values.
-            let remedy = if column == id_column { Remedy::IdColumn } else { Remedy::CheckSpelling };
+            let remedy = if id_columns == [column.as_str()] && study.definition().id_columns().is_empty() {
+                Remedy::IdColumn
+            } else {
+                Remedy::CheckSpelling
+            };
             return Err(refuse(column, "is missing", remedy));
         }
     }

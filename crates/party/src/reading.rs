@@ -63,7 +63,7 @@ impl ExtraColumns {
 /// How a party's table is read: every choice that people have about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Access {
-    /// The column that holds the ids.
+    /// The column that holds the ids, unless the study names the columns that do.
     pub id_column: String,
     /// Whether the table may have columns that the study does not name.
     pub extra_columns: ExtraColumns,
@@ -91,10 +91,19 @@ impl Access {
             return Ok(None);
         }
         let mut names: Vec<String> = party.columns().iter().map(|column| column.name().to_owned()).collect();
-        if study.definition().id_kind() != IdKind::Row {
-            names.push(self.id_column.clone());
-        }
+        names.extend(self.id_columns(study));
         Ok(Some(names))
+    }
+
+    /// The columns that make up an id: those that the study names, or ours; none if positions are
+    /// ids.
+    pub(crate) fn id_columns(&self, study: &Study) -> Vec<String> {
+        let definition = study.definition();
+        match (definition.id_kind(), definition.id_columns()) {
+            (IdKind::Row, _) => Vec::new(),
+            (_, []) => vec![self.id_column.clone()],
+            (_, columns) => columns.to_vec(),
+        }
     }
 }
 

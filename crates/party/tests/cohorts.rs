@@ -17,7 +17,9 @@ use potluck_party::Refusal;
 use potluck_release::study::LARGER;
 use potluck_release::{PublicDataset, Study, dataset::Completeness};
 use proptest::prelude::*;
-use support::{PARTY, ROWS, Subject, any_subject, audited, cohorts, middle, neighbours, release, table, within};
+use support::{
+    PARTY, ROWS, Subject, any_subject, audited, cohorts, middle, neighbours, release, table, within,
+};
 
 /// Few rows need a large ε for the stages to resolve anything; the claim holds for any.
 const LARGE: f64 = 1000.0;
@@ -329,7 +331,8 @@ fn noise_that_forgets_a_part_of_the_change_is_caught() {
 #[test]
 fn any_number_of_rows_is_released_but_not_more_than_four_times_as_many() {
     let study = cohorts(1.0, 20, &[]);
-    let people = |count: u64| -> Vec<Subject> { (0..count as i64).map(|id| Subject { id, ..ends(true) }).collect() };
+    let people =
+        |count: u64| -> Vec<Subject> { (0..count as i64).map(|id| Subject { id, ..ends(true) }).collect() };
     for rows in [0, 1, 19, 20, 21, 20 * LARGER] {
         release(&study, &table(&people(rows)), 2, 1).unwrap();
     }
@@ -384,10 +387,63 @@ fn joint_counts_are_those_of_the_table() {
             region: None,
         })
         .collect();
-    let sums: Vec<i64> = audited(&study, &table(&people), earlier, 3).into_iter().map(|(_, _, sum)| sum).collect();
+    let sums: Vec<i64> =
+        audited(&study, &table(&people), earlier, 3).into_iter().map(|(_, _, sum)| sum).collect();
     let has = |id: i64, group: usize| group < 3 && id % [2, 3, 4][group.min(2)] == 0;
     let both = |(g, h)| (0..ROWS as i64).filter(|&id| has(id, g) && has(id, h)).count() as i64;
     let own = (0..4).map(|g| both((g, g)));
     let expected: Vec<i64> = own.chain(pairs(4).map(both)).collect();
     assert_eq!(sums[sums.len() - expected.len()..], expected[..]);
+}
+
+/// A study with ids of this kind, and a table of it as CSV.
+fn released_csv(
+    settings: &str,
+    header: &str,
+    ids: &[&str],
+) -> Result<potluck_release::Release, potluck_party::Error> {
+    let text = potluck_fixtures::study("ids", 20)
+        .of_cohorts()
+        .settings(settings)
+        .party(PARTY, &["age lo = 0; hi = 100"])
+        .party("registry", &["outcome lo = 0; hi = 1"])
+        .to_string();
+    let study = potluck_fixtures::sealed(&text, 7);
+    let csv = potluck_fixtures::csv(&format!("{header},age"), ids.len(), |row| {
+        format!("{},{}", ids[row], 30 + row)
+    });
+    let table =
+        potluck_party::Table::spool(&mut csv.as_bytes(), "test table", &std::env::temp_dir()).unwrap();
+    release(&study, &table, 2, 9)
+}
+
+/// All parties apply the same rules, so ids that are written differently are the same.
+#[test]
+fn ids_that_the_rules_make_alike_fall_into_the_same_buckets() {
+    let settings = "id = \"text\"\nid_rules = [\"trim\", \"lowercase\", \"strip-zeros\"]";
+    let one = released_csv(settings, "id", &["P000007", "P000008", "x1"]).unwrap();
+    let other = released_csv(settings, "id", &["P7", " p008 ", "X01"]).unwrap();
+    assert_eq!(one.content_hash(), other.content_hash());
+    let unlike = released_csv(settings, "id", &["P7", "P9", "X1"]).unwrap();
+    assert_ne!(one.columns(), unlike.columns());
+    let without = |ids: &[&str]| released_csv("id = \"text\"", "id", ids).unwrap();
+    assert_ne!(without(&["P007", "P008", "P009"]).columns(), without(&["P7", "P8", "P9"]).columns());
+
+    // Collisions and ids of which nothing is left are refused like other ids that cannot be.
+    let refusal = |ids: &[&str]| released_csv(settings, "id", ids).unwrap_err().refusal();
+    assert_eq!(refusal(&["P7", "p07", "x"]), Some(Refusal::DuplicateId));
+    assert_eq!(refusal(&["P7", "  ", "x"]), Some(Refusal::Id));
+}
+
+#[test]
+fn several_columns_make_up_an_id() {
+    let settings =
+        "id = \"text\"\nid_columns = [\"born\", \"surname\"]\nid_rules = [\"trim\", \"lowercase\", \"date\"]";
+    let one = released_csv(settings, "surname,born", &["Wu,1987-06-05", "Li,1990-01-02"]).unwrap();
+    let other = released_csv(settings, "born,surname", &["19870605,WU", "1990/01/02, li"]).unwrap();
+    assert_eq!(one.content_hash(), other.content_hash());
+    let missing = released_csv(settings, "surname", &["Wu"]).unwrap_err().to_string();
+    assert!(missing.contains("born"), "{missing}");
+    let same = released_csv(settings, "surname,born", &["Wu,1987-06-05", "WU,1987/06/05"]);
+    assert_eq!(same.unwrap_err().refusal(), Some(Refusal::DuplicateId));
 }

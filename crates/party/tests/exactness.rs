@@ -134,7 +134,9 @@ fn sums_by_definition(study: &Study, subjects: &[Subject]) -> HashMap<(u64, Stri
                     potluck_core::mixing::Mixing::Bernoulli => {
                         if words[i as usize / 64] >> (i % 64) & 1 == 1 { 1 } else { -1 }
                     }
-                    potluck_core::mixing::Mixing::Identity => unreachable!("ids are integers here"),
+                    potluck_core::mixing::Mixing::Identity | potluck_core::mixing::Mixing::Buckets => {
+                        unreachable!("format 1, and ids are integers here")
+                    }
                 };
             for (name, &q) in names.iter().zip(&row) {
                 *sums.entry((i, name.clone())).or_insert(0) += entry * i64::from(q);

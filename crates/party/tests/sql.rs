@@ -22,7 +22,7 @@ use potluck_release::study::IdKind;
 use potluck_release::{Release, Study};
 use rand_chacha::ChaCha20Rng;
 use rand_core::SeedableRng;
-use support::{PARTY, Subject, audited, job, ledger_with, new_ledger, study, table, terms};
+use support::{PARTY, Subject, audited, cohorts, job, ledger_with, new_ledger, study, table, terms};
 
 const ROWS: u64 = 40;
 
@@ -184,6 +184,11 @@ fn a_release_from_sums_is_that_from_the_table() {
         description(Dialect::Postgres),
         6,
     );
+    // Parties that hold different people, and a number of rows that is not quite right.
+    for never in [&[][..], &["smoker", "dose"]] {
+        let cohorts = cohorts(1.0, ROWS - 9, never);
+        released(&cohorts, &people, description(Dialect::DuckDb), 8);
+    }
     let positions = study(ROWS, "id = \"row\"\nmethod = \"calibrated\"", "");
     let with_positions = Description { id: Some("position".to_owned()), ..description(Dialect::Postgres) };
     released(&positions, &people, with_positions, 7);

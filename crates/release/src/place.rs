@@ -26,6 +26,8 @@ keys! {
     Name = "name",
     Rows = "rows",
     Id = "id",
+    IdColumns = "id_columns",
+    IdRules = "id_rules",
     Method = "method",
     Mixing = "mixing",
     MixingKey = "mixing_key",

@@ -488,8 +488,12 @@ pub(crate) fn split_manifest<T: serde::de::DeserializeOwned>(
     let fields =
         manifest.as_object_mut().ok_or_else(|| Error::tampered(path, "the manifest is no object"))?;
     fields.remove("potluck");
-    fields.remove("format");
+    let format = fields.remove("format");
     let study = Study::from_json(&fields.remove("study").unwrap_or_default())?;
+    // The hash is over the format that follows from the study.
+    if format.as_ref().and_then(Value::as_u64) != Some(study.definition().format().number().into()) {
+        return Err(Error::tampered(path, "its format is not that of its study"));
+    }
     let id = fields.remove("study_id");
     if id.as_ref().and_then(Value::as_str) != Some(study.id()) {
         return Err(Error::tampered(path, "the study is not the one its id names"));

@@ -4,7 +4,7 @@ use potluck_core::accounting::{MuSquared, epsilon_for};
 use serde::Serialize;
 
 use crate::Error;
-use crate::study::{Column, IdKind, Study};
+use crate::study::{Column, Format, IdKind, LARGER, Study, TableRows};
 
 /// A guarantee in the three forms people ask for. Every number is rounded against us.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -102,23 +102,30 @@ pub fn of_party(study: &Study, party: &str) -> Result<Vec<String>, Error> {
         names.push(format!("{} more", columns.len() - names.len()));
     }
     let guarantee = Guarantee::of_party(study);
-    let neighbour = match definition.id_kind() {
-        IdKind::Row => "the values in one row",
-        IdKind::Integer | IdKind::Text => "one person's row, id included,",
+    let change = match (definition.id_kind(), definition.format()) {
+        (_, Format::Two) => {
+            format!(
+                "Replacing one person's row, id included, in the table of {party}, adding it or removing it"
+            )
+        }
+        (IdKind::Row, Format::One) => format!("Replacing the values in one row in the table of {party}"),
+        (IdKind::Integer | IdKind::Text, Format::One) => {
+            format!("Replacing one person's row, id included, in the table of {party}")
+        }
+    };
+    let rows = match definition.table_rows(definition.party(party)?) {
+        TableRows::Exactly(rows) => format!("the table has {rows} rows"),
+        TableRows::About(rows) => format!("the table has about {rows} rows, at most {LARGER} times as many"),
     };
     Ok(vec![
-        format!(
-            "Replacing {neighbour} in the table of {party} changes the distribution of its release by at most {}.",
-            guarantee.in_numbers()
-        ),
+        format!("{change} changes the distribution of its release by at most {}.", guarantee.in_numbers()),
         format!(
             "In other words: whoever knows everything but one person's {}, and accepts a false alarm in 5 cases of 100, notices whether that person's true values were used in {}.",
             names.join(", "),
             at_most(guarantee.detection)
         ),
         format!(
-            "This holds whatever else is known, for any number of regressions, and forever. Taken as public: the study itself, that the table has {} rows, and that the release exists.",
-            definition.rows()
+            "This holds whatever else is known, for any number of regressions, and forever. Taken as public: the study itself, that {rows}, and that the release exists."
         ),
     ])
 }

@@ -553,7 +553,7 @@ fn column_cells(model: &Model, party: &Party, column: &Column) -> Vec<Markup> {
         domain(column),
         html! {
             @if let Some(description) = column.description() { (name(description)) " " }
-            @if column.missing() == Missing::Error { span .aside { "Never missing." } }
+            @if matches!(column.missing(), Missing::Error | Missing::Never) { span .aside { "Never missing." } }
         },
     ]
 }

@@ -55,7 +55,9 @@ mod tests {
 
     #[test]
     fn edges_rise_and_none_is_so_small_that_an_engine_could_lose_it() {
-        for (lo, hi) in [(-1.0, 1.0), (0.0, 4.0), (0.0, 1e300), (-1e-7, 1.0), (18.0, 100.0), (1.0, 1.0 + 1e-15)] {
+        for (lo, hi) in
+            [(-1.0, 1.0), (0.0, 4.0), (0.0, 1e300), (-1e-7, 1.0), (18.0, 100.0), (1.0, 1.0 + 1e-15)]
+        {
             let bounds = Bounds::new(lo, hi).unwrap();
             for typical in [None, Some(lo), Some(0.3 * lo + 0.7 * hi), Some(hi)] {
                 let edges = edges(bounds, typical);

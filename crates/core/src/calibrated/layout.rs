@@ -63,9 +63,7 @@ impl Layout {
 
     /// For each encoded column, whether it is that of a column with two levels.
     pub(super) fn two_levels(&self) -> Vec<bool> {
-        let of = |encoder: &Encoder| {
-            vec![matches!(Kind::of(*encoder), Kind::TwoLevels); encoder.width()]
-        };
+        let of = |encoder: &Encoder| vec![matches!(Kind::of(*encoder), Kind::TwoLevels); encoder.width()];
         self.encoders.iter().flat_map(of).collect()
     }
 

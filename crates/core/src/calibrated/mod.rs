@@ -30,10 +30,10 @@ use crate::accounting::SharesError;
 use crate::encoding::EncodingError;
 use crate::noise::SigmaError;
 
+pub use bins::bins;
 pub use frame::Frame;
 pub(crate) use frame::Standard;
 pub use layout::{Declared, Layout};
-pub use bins::bins;
 pub use noise::{JointNoise, MomentNoise, RoundNoise, ShapeNoise};
 pub use party::PartyPlan;
 pub use plan::Plan;

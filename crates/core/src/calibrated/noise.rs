@@ -48,10 +48,7 @@ impl ShapeNoise {
     /// docs/PRIVACY.md#shapes-stage-1.
     pub(super) fn new(mu: Mu, share: Share, layout: &Layout) -> Result<Self, SigmaError> {
         let change = layout.shapes_change_squared();
-        Ok(Self {
-            round: RoundNoise::new(mu, share, change)?,
-            cell: sigma_for(mu, share, (2 * change, 1))?,
-        })
+        Ok(Self { round: RoundNoise::new(mu, share, change)?, cell: sigma_for(mu, share, (2 * change, 1))? })
     }
 }
 

@@ -184,7 +184,13 @@ impl PartyPlan {
         stage
     }
 
-    fn standardise(&self, position: usize, before: &[Standard], noise: RoundNoise, counts: &[Sigma]) -> Stage {
+    fn standardise(
+        &self,
+        position: usize,
+        before: &[Standard],
+        noise: RoundNoise,
+        counts: &[Sigma],
+    ) -> Stage {
         let mut scalings: Vec<Scaling> = before.iter().map(Standard::stretched).collect();
         let squares = self.layout.squares();
         let mut runs = vec![(self.layout.width(), noise.sum), (squares.len(), noise.square)];

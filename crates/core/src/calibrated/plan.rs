@@ -157,8 +157,8 @@ fn shares(rows: u64, mu: Mu, widest: usize) -> Result<Shares, SharesError> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use super::super::Declared;
+    use super::*;
     use crate::accounting::{Delta, Epsilon, satisfies};
     use crate::encoding::{Bounds, Encoder, Q};
 

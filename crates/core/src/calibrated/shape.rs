@@ -121,7 +121,8 @@ fn marked(counted: Counted<'_>) -> Option<Vec<bool>> {
         (inside, size)
     };
     let (mut held, mut cells_held) = (0.0, 0.0);
-    while let Some(run) = best_run(cells, &taken, &RUNS, |length| 0..(cells.len() + 1).saturating_sub(length)) {
+    while let Some(run) = best_run(cells, &taken, &RUNS, |length| 0..(cells.len() + 1).saturating_sub(length))
+    {
         if run.clear <= CLEAR * sigma {
             break;
         }
@@ -210,6 +211,44 @@ mod tests {
         let bounds = Bounds::new(-1000.0, 1000.0).unwrap();
         let [low, high] = box_of(bounds, (0..10_000).map(|i| 2.5 + f64::from(i % 100) / 50.0), 20.0);
         assert!(low < 0.0025 && 0.0045 < high && high - low < 0.1, "{low} {high}");
+    }
+
+    /// As vectors/shapes/reference.py has it, to the bit.
+    #[test]
+    fn cells_and_boxes_are_those_of_the_reference() {
+        let vectors: serde_json::Value =
+            serde_json::from_str(include_str!("../../../../vectors/shapes/shapes.json")).unwrap();
+        let number = |value: &serde_json::Value| value.as_f64().unwrap();
+        let numbers = |value: &serde_json::Value| -> Vec<f64> {
+            value.as_array().unwrap().iter().map(number).collect()
+        };
+        let bins_of = |case: &serde_json::Value| {
+            let bounds = Bounds::new(number(&case["lo"]), number(&case["hi"])).unwrap();
+            bins(bounds, case["typical"].as_f64())
+        };
+        let bits = |numbers: &[f64]| numbers.iter().map(|number| number.to_bits()).collect::<Vec<_>>();
+        for case in vectors["columns"].as_array().unwrap() {
+            let (bins, expected) = (bins_of(case), case["cells"].as_array().unwrap());
+            assert_eq!(bins.zeros().map(|at| at as u64), case["zero"].as_u64());
+            assert_eq!(bins.count(), expected.len());
+            for (own, expected) in bins.intervals().iter().zip(expected) {
+                assert_eq!(bits(own), bits(&numbers(expected)));
+            }
+        }
+        for case in vectors["boxes"].as_array().unwrap() {
+            let (bins, cells, first) = (bins_of(case), numbers(&case["counts"]), numbers(&case["first"]));
+            let counted = Counted {
+                bins: &bins,
+                cells: &cells,
+                sigma: number(&case["sigma"]),
+                people: number(&case["people"]),
+                people_sigma: number(&case["people_sigma"]),
+            };
+            let [mean, error, variance, square_error, low, high] = first[..] else { panic!("six numbers") };
+            let first = FromSums { mean, error, variance, square_error, low, high };
+            let found = narrowed(first, counted, number(&case["growth"]));
+            assert_eq!(bits(&found), bits(&numbers(&case["box"])), "{case}");
+        }
     }
 
     #[test]

@@ -34,6 +34,11 @@ impl Bins {
         bins
     }
 
+    /// The edges between bins, in units of the public range.
+    pub fn edges(&self) -> &[f64] {
+        &self.edges
+    }
+
     /// How many cells there are.
     pub fn count(&self) -> usize {
         self.edges.len() + 1 + usize::from(self.zeros.is_some())

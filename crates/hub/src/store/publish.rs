@@ -36,10 +36,16 @@ struct NewDataset {
 /// that Parquet puts around them, and the manifest, which holds the study and the sums of earlier
 /// stages.
 pub fn largest_release(study: &Study, party: &str) -> Result<u64, potluck_release::Error> {
-    let width = study.definition().party(party)?.width() as u64;
+    let width = study.definition().party(party)?.published_width() as u64;
     let numbers = study.seal().k().saturating_mul(width).saturating_mul(8);
     let frame = numbers / 8 + 4096 * width + (1 << 16);
-    let sums = 24 * (width * (width + 3) + 16);
+    // Counts of format 2: cells, and presence groups with each other and with columns.
+    let groups = study.calibrated(party)?.map_or(0, |plan| plan.layout().groups() as u64);
+    let counts = match groups {
+        0 => 0,
+        _ => 2 * study.first_stage(party)?.coordinates() as u64 + groups * (width + groups + 5),
+    };
+    let sums = 24 * (width * (width + 3) + 16 + counts);
     let study = 2 * study.to_json().to_string().len() as u64 + 256 * width;
     Ok(numbers + frame + sums + study)
 }

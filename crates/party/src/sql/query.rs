@@ -20,7 +20,7 @@
 //! refused, so no 64-bit sum over the rows of a study can overflow; a table with more rows is
 //! refused whatever its sums are.
 
-use potluck_core::encoding::{Encoder, Q, Scaling};
+use potluck_core::encoding::{Bins, NOWHERE, Presence, Encoder, Q, Scaling};
 use potluck_core::mixing::Mixing;
 use potluck_core::stage::{Stage, Statistic, pairs};
 use potluck_release::Study;
@@ -149,14 +149,8 @@ impl<'a> Writer<'a> {
             problem: Problem::with(what, remedy),
         };
         let mixed = match stage.statistic {
-            _ if stage.encoder.presence().is_some() => {
-                return Err(refused("cannot be read by a query for a study of format 2 yet", Remedy::Export));
-            }
-            Statistic::Mixed { mixing: Mixing::Buckets, .. } => {
-                unreachable!("rows that are added up in buckets tell who is there")
-            }
             Statistic::Standardise { .. } | Statistic::Moments => None,
-            Statistic::Mixed { mixing: Mixing::Sparse, k } => Some(k),
+            Statistic::Mixed { mixing: Mixing::Sparse | Mixing::Buckets, k } => Some(k),
             Statistic::Mixed { mixing: Mixing::Bernoulli, .. } => {
                 return Err(refused(
                     "no engine can mix as the study's mixing = \"bernoulli\" asks (k signs a subject, from a ChaCha12 key stream)",
@@ -241,11 +235,45 @@ impl<'a> Writer<'a> {
         if let Some(k) = self.mixed {
             // Somebody without an id is mixed to no row; the table is refused then.
             marks.push((format!("coalesce({}, -1)", self.remainder("head", k)), "bucket".to_owned()));
-            marks.push(("sign".to_owned(), "sign".to_owned()));
+            if self.is_signed() {
+                marks.push(("sign".to_owned(), "sign".to_owned()));
+            }
         }
+        marks.extend(self.presence());
         let refusing = self.columns.iter().enumerate().filter(|(_, column)| refuses(column));
         marks.extend(refusing.map(|(i, _)| (format!("bad{i}"), format!("bad{i}"))));
         marks
+    }
+
+    /// Whether subjects are mixed with signs.
+    fn is_signed(&self) -> bool {
+        matches!(self.stage.statistic, Statistic::Mixed { mixing: Mixing::Sparse, .. })
+    }
+
+    /// Which presence groups a subject has, as 1 and 0.
+    fn presence(&self) -> Vec<(String, String)> {
+        let Some(presence) = self.stage.encoder.presence() else { return Vec::new() };
+        let mut groups = vec!["CAST(1 AS bigint)".to_owned(); presence.count()];
+        for (i, (encoder, _)) in self.stage.encoder.columns().iter().enumerate() {
+            if presence.may_miss(i) {
+                let there = match encoder {
+                    Encoder::Numeric(_) => format!("v{i} IS NOT NULL"),
+                    Encoder::Categorical(_) => format!("l{i} >= 0"),
+                };
+                groups[presence.group(i)] =
+                    format!("CASE WHEN {there} THEN CAST(1 AS bigint) ELSE CAST(0 AS bigint) END");
+            }
+        }
+        groups.into_iter().enumerate().map(|(g, there)| (there, format!("m{g}"))).collect()
+    }
+
+    /// The numeric columns whose cells are counted, each with its cells.
+    fn counted(&self) -> impl Iterator<Item = (usize, &'a Bins)> {
+        let numeric = |(_, (encoder, _)): &(usize, &(Encoder, Vec<Scaling>))| {
+            matches!(encoder, Encoder::Numeric(_))
+        };
+        let columns = self.stage.encoder.columns().iter().enumerate().filter(numeric);
+        columns.map(|(i, _)| i).zip(self.stage.encoder.bins())
     }
 
     /// The marks as they go through the steps that follow.
@@ -346,9 +374,17 @@ impl<'a> Writer<'a> {
                 }
             }
         }
+        for (i, bins) in self.counted() {
+            if bins.zeros().is_some() {
+                let zero = self.dialect.double(0.0);
+                columns.push((format!("CASE WHEN x{i} = {zero} THEN 1 ELSE 0 END"), format!("z{i}")));
+            }
+        }
         columns.push(("hash".to_owned(), "hash".to_owned()));
         if self.mixed.is_some() {
             columns.push((self.dialect.digest_head("digest"), "head".to_owned()));
+        }
+        if self.is_signed() {
             let sign = self.dialect.digest_sign("digest");
             columns.push((
                 format!("CASE WHEN {sign} THEN CAST(1 AS bigint) ELSE CAST(-1 AS bigint) END"),
@@ -389,14 +425,23 @@ impl<'a> Writer<'a> {
                 }
             }
         }
+        for (i, bins) in self.counted() {
+            if let (Encoder::Numeric(bounds), _) = &self.stage.encoder.columns()[i] {
+                let unit = self.unit(&format!("v{i}"), bounds.half_width());
+                columns.push((format!("CASE WHEN v{i} IS NULL THEN NULL ELSE {unit} END"), format!("u{i}")));
+            }
+            if bins.zeros().is_some() {
+                columns.push((format!("z{i}"), format!("z{i}")));
+            }
+        }
         columns
     }
 
-    /// ((clamp(v/half, low, high) − centre)/scale)·Q.
-    fn in_units(&self, v: &str, half_width: f64, scaling: &Scaling) -> String {
+    /// v/half.
+    fn unit(&self, v: &str, half_width: f64) -> String {
         let double = |value| self.dialect.double(value);
         let quotient = format!("{v} / {}", double(half_width));
-        let unit = match self.dialect {
+        match self.dialect {
             // It fails where a quotient is too small for a double.
             Dialect::Postgres => format!(
                 "CASE WHEN {} <= {} THEN {} ELSE {quotient} END",
@@ -405,7 +450,13 @@ impl<'a> Writer<'a> {
                 double(0.0)
             ),
             Dialect::DuckDb | Dialect::Spark => quotient,
-        };
+        }
+    }
+
+    /// ((clamp(v/half, low, high) − centre)/scale)·Q.
+    fn in_units(&self, v: &str, half_width: f64, scaling: &Scaling) -> String {
+        let double = |value| self.dialect.double(value);
+        let unit = self.unit(v, half_width);
         format!(
             "(({} - {}) / {}) * {}",
             self.clamped(&unit, scaling.low, scaling.high),
@@ -447,11 +498,49 @@ impl<'a> Writer<'a> {
             }
             at += scalings.len();
         }
+        columns.extend(self.counted().map(|(i, bins)| (self.cell(i, bins), format!("c{i}"))));
         columns
     }
 
+    /// The cell that a value is in.
+    fn cell(&self, i: usize, bins: &Bins) -> String {
+        let (encoder, may_miss) =
+            (&self.stage.encoder, |presence: &Presence| presence.may_miss(i));
+        let missing = match &encoder.columns()[i].0 {
+            Encoder::Numeric(bounds) if !encoder.presence().is_none_or(may_miss) => {
+                bins.place(bounds.midpoint())
+            }
+            _ => NOWHERE,
+        };
+        let zero = match bins.zeros() {
+            Some(zeros) => format!(" WHEN z{i} = 1 THEN {zeros}"),
+            None => String::new(),
+        };
+        // Beyond the cell of the zeros every bin is one cell further on.
+        let steps: Vec<String> = (1..)
+            .zip(bins.edges())
+            .map(|(bin, &edge)| {
+                let step = 1 + i32::from(bins.zeros() == Some(bin));
+                format!("CASE WHEN u{i} >= {} THEN {step} ELSE 0 END", self.dialect.double(edge))
+            })
+            .collect();
+        format!("CASE WHEN u{i} IS NULL THEN {missing}{zero} ELSE {} END", added(&steps))
+    }
+
     fn encoded(&self) -> impl Iterator<Item = String> {
-        (0..self.stage.encoder.width()).map(|j| format!("q{j}"))
+        (0..self.value_width()).map(|j| format!("q{j}"))
+    }
+
+    /// Number of encoded columns, without that of presence.
+    fn value_width(&self) -> usize {
+        self.stage.encoder.columns().iter().map(|(_, scalings)| scalings.len()).sum()
+    }
+
+    /// The presence group of each encoded column.
+    fn groups(&self) -> Vec<usize> {
+        let Some(presence) = self.stage.encoder.presence() else { return Vec::new() };
+        let columns = self.stage.encoder.columns().iter().enumerate();
+        columns.flat_map(|(i, (_, scalings))| vec![presence.group(i); scalings.len()]).collect()
     }
 
     /// √(C/N) where N = Σq² exceeds C.
@@ -470,12 +559,14 @@ impl<'a> Writer<'a> {
 
     /// trunc(q·factor), minus the centre.
     fn pulled(&self, centre: &[i32]) -> Vec<(String, String)> {
-        let mut columns = self.carried();
+        let (mut columns, groups) = (self.carried(), self.groups());
         for (j, q) in self.encoded().enumerate() {
             let inside = self.dialect.truncated(&format!("{} * factor", self.dialect.as_double(&q)));
             let mut value = format!("CASE WHEN factor IS NULL THEN {q} ELSE {inside} END");
             if let Some(&centre) = centre.get(j) {
-                value = format!("{value} - ({centre})");
+                // A value that is missing stays 0.
+                let there = groups.get(j).map_or_else(String::new, |g| format!(" * m{g}"));
+                value = format!("{value} - ({centre}){there}");
             }
             columns.push((value, q));
         }
@@ -494,18 +585,39 @@ impl<'a> Writer<'a> {
                 .map(|(i, column)| if refuses(column) { sum(&format!("bad{i}")) } else { "0".to_owned() }),
         );
         let square = |j: usize| sum(&format!("q{j} * q{j}"));
+        let groups = self.stage.encoder.groups();
+        let present = (0..groups).map(|g| sum(&format!("m{g}")));
         match &self.stage.statistic {
             Statistic::Standardise { squares } => {
                 sums.extend(self.encoded().map(|q| sum(&q)));
                 sums.extend(squares.iter().map(|&j| square(j)));
+                sums.extend(present);
+                let cell = |i: usize, cell: usize| sum(&format!("CASE WHEN c{i} = {cell} THEN 1 ELSE 0 END"));
+                sums.extend(self.counted().flat_map(|(i, bins)| (0..bins.count()).map(move |at| cell(i, at))));
             }
             Statistic::Moments => {
                 let width = self.stage.encoder.width();
-                sums.extend(self.encoded().map(|q| sum(&q)));
+                match groups {
+                    0 => sums.extend(self.encoded().map(|q| sum(&q))),
+                    _ => sums.extend(
+                        (0..groups).flat_map(|g| self.encoded().map(move |q| sum(&format!("{q} * m{g}")))),
+                    ),
+                }
                 sums.extend((0..width).map(square));
                 sums.extend(pairs(width).map(|(i, j)| sum(&format!("q{i} * q{j}"))));
+                sums.extend(present);
+                sums.extend(pairs(groups).map(|(g, h)| sum(&format!("m{g} * m{h}"))));
             }
-            Statistic::Mixed { .. } => sums.extend(self.encoded().map(|q| sum(&format!("sign * {q}")))),
+            Statistic::Mixed { .. } if self.is_signed() => {
+                sums.extend(self.encoded().map(|q| sum(&format!("sign * {q}"))));
+            }
+            Statistic::Mixed { .. } => {
+                sums.extend(self.encoded().map(|q| sum(&q)));
+                let count = self.stage.encoder.presence().map_or(0, Presence::count);
+                let groups: Vec<String> = (0..count).map(|g| format!("m{g}")).collect();
+                let weight = self.stage.encoder.weight().unwrap_or_default();
+                sums.push(sum(&format!("CASE WHEN {} > 0 THEN {weight} ELSE 0 END", added(&groups))));
+            }
         }
         let value = self.dialect.joined(&sums);
         match self.mixed {

@@ -125,7 +125,8 @@ impl Results {
         query: &Query,
         source: &Source,
     ) -> Result<Sums, Error> {
-        let columns = study.own_party(party)?.columns();
+        let own = study.own_party(party)?;
+        let columns = own.columns();
         if self.fingerprint()? != query.fingerprint {
             let other = format!(
                 "is not the result of the query of stage {} ({}) for this study, party and table",
@@ -134,20 +135,25 @@ impl Results {
             );
             return Err(self.problem(Problem::with(other, Remedy::ResultOfQuery)));
         }
-        let rows = study.definition().rows();
+        let allowed = study.definition().table_rows(own);
         // An empty table has no row to show its types.
         if !self.rows.iter().any(|row| row.part == "types") {
-            return Err(Error::empty(source.name(), rows));
+            return Err(Error::empty(source.name(), allowed));
         }
         source.check_types(study, party, self.only("types")?)?;
-        let checks = self.check_ids(study, source)?;
+        let (rows, checks) = self.check_ids(study, source, allowed)?;
         let exact = self.add_up(columns, stage, source, rows, checks)?;
         Ok(Sums::from_exact(exact, stage))
     }
 
-    /// Every row has an id of its own, and there are as many as the study says. Returns the check
-    /// sums of the ids.
-    fn check_ids(&self, study: &Study, source: &Source) -> Result<[i64; CHECKS], Error> {
+    /// Every row has an id of its own, and there are as many as the study allows. Returns how many,
+    /// and the check sums of the ids.
+    fn check_ids(
+        &self,
+        study: &Study,
+        source: &Source,
+        allowed: TableRows,
+    ) -> Result<(u64, [i64; CHECKS]), Error> {
         let counts = self.integers(self.only("ids")?)?;
         let (&[rows, different, nameless], rest) =
             counts.split_first_chunk::<3>().ok_or_else(|| self.not_a_result())?;
@@ -162,17 +168,16 @@ impl Results {
                 "the same id stands in several rows; a table has one row for each subject",
             ));
         }
-        let expected = study.definition().rows();
         let found = u64::try_from(rows).map_err(|_| self.not_a_result())?;
-        Error::check_rows(source.name(), found, TableRows::Exactly(expected))?;
+        Error::check_rows(source.name(), found, allowed)?;
         match (study.definition().id_kind(), positions) {
             (IdKind::Row, &[first, last]) if first == 0 && i128::from(last) + 1 == i128::from(rows) => {
-                Ok(checks)
+                Ok((found, checks))
             }
             (IdKind::Row, &[_, _]) => {
                 Err(id(Refusal::Id, "positions are the whole numbers from 0 to one less than the rows"))
             }
-            (IdKind::Text | IdKind::Integer, []) => Ok(checks),
+            (IdKind::Text | IdKind::Integer, []) => Ok((found, checks)),
             _ => Err(self.not_a_result()),
         }
     }
@@ -274,19 +279,42 @@ fn possible(stage: &Stage, count: u64, sums: &[i64]) -> bool {
     let count = i128::from(count);
     let sum_fits = |sum: i64, limit: i128| i128::from(sum).pow(2) <= count * count * limit;
     let square_fits = |sum: i64, limit: i128| (0..=count * limit).contains(&i128::from(sum));
-    let (own, rest) = sums.split_at(limits.len());
-    let own_fit = own.iter().zip(&limits).all(|(&sum, &limit)| sum_fits(sum, limit));
+    let (groups, bins) = (stage.encoder.groups(), stage.encoder.bins());
+    let counts_fit = |counts: &[i64]| counts.iter().all(|&sum| (0..=count).contains(&i128::from(sum)));
+    let (own, rest) = sums.split_at(limits.len() * if is_moments(stage) { groups.max(1) } else { 1 });
+    let own_fit = own.iter().zip(limits.iter().cycle()).all(|(&sum, &limit)| sum_fits(sum, limit));
     let rest_fit = match &stage.statistic {
-        Statistic::Mixed { .. } => rest.is_empty(),
+        Statistic::Mixed { .. } => match (stage.encoder.weight(), rest) {
+            (Some(weight), &[present]) => {
+                let weight = i128::from(weight);
+                (0..=count * weight).contains(&i128::from(present)) && i128::from(present) % weight == 0
+            }
+            (weight, rest) => weight.is_none() && rest.is_empty(),
+        },
         Statistic::Standardise { squares } => {
-            rest.iter().zip(squares).all(|(&sum, &column)| square_fits(sum, limits[column]))
+            let (squared, counts) = rest.split_at(squares.len());
+            let (present, mut cells) = counts.split_at(groups);
+            let in_cells = bins.iter().all(|bins| {
+                let (own, others) = cells.split_at(bins.count());
+                cells = others;
+                counts_fit(own) && own.iter().map(|&sum| i128::from(sum)).sum::<i128>() <= count
+            });
+            squared.iter().zip(squares).all(|(&sum, &column)| square_fits(sum, limits[column]))
+                && counts_fit(present)
+                && in_cells
         }
         Statistic::Moments => {
-            let (squares, products) = rest.split_at(limits.len());
+            let (squares, rest) = rest.split_at(limits.len());
+            let (products, counts) = rest.split_at(limits.len() * (limits.len() - 1) / 2);
             let limit = limits.iter().copied().max().unwrap_or(0);
             squares.iter().zip(&limits).all(|(&sum, &limit)| square_fits(sum, limit))
                 && products.iter().all(|&sum| i128::from(sum).abs() <= count * limit)
+                && counts_fit(counts)
         }
     };
     own_fit && rest_fit && sums.iter().all(|sum| sum.unsigned_abs() <= stage.sum_limit().unsigned_abs())
+}
+
+fn is_moments(stage: &Stage) -> bool {
+    matches!(stage.statistic, Statistic::Moments)
 }

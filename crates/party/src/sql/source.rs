@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use potluck_release::Study;
 use potluck_release::files::{Audience, Existing, write_file};
 use potluck_release::remedy::{Problem, Remedy};
-use potluck_release::study::{Column, Domain, Format, IdKind};
+use potluck_release::study::{Column, Domain, IdKind};
 use serde::{Deserialize, Serialize};
 
 use super::dialect::{Dialect, TypeKind, shown_type};
@@ -128,11 +128,12 @@ impl Source {
     pub fn new(study: &Study, party: &str, description: Description) -> Result<Self, Error> {
         let table = TableName::parse(&description.table)?;
         let columns = study.own_party(party)?.columns();
-        if study.definition().format() == Format::Two {
+        let definition = study.definition();
+        if !definition.id_rules().is_empty() || !definition.id_columns().is_empty() {
             return Err(Error::Table {
                 table: description.table,
                 problem: Problem::with(
-                    "cannot be read by a query for a study of format 2 yet",
+                    "cannot be read by a query, because the study has rules for its ids, which no query follows yet",
                     Remedy::Export,
                 ),
             });
@@ -299,9 +300,10 @@ impl Source {
     /// says. Other types than a query can read are refused, and so is an empty table, which has no
     /// answer.
     pub fn with_types(&self, study: &Study, party: &str, types: Option<&str>) -> Result<Self, Error> {
-        let columns = study.own_party(party)?.columns();
-        let types = types
-            .ok_or_else(|| Error::empty(&self.description.table, study.definition().rows()))?;
+        let own = study.own_party(party)?;
+        let columns = own.columns();
+        let rows = study.definition().table_rows(own);
+        let types = types.ok_or_else(|| Error::empty(&self.description.table, rows))?;
         let (of_columns, _) = self.split_types(columns, types)?;
         let kinds: Vec<Option<TypeKind>> = of_columns.iter().map(|name| self.dialect().kind(name)).collect();
         let of_kind = |wanted: TypeKind| {

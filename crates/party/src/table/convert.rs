@@ -15,7 +15,8 @@ use arrow_schema::DataType;
 use potluck_core::encoding::MISSING_LEVEL;
 use potluck_core::mixing::{MixingKey, SubjectDigest};
 use potluck_release::remedy::Problem;
-use potluck_release::study::{Column, Domain, IdKind, MISSING_TOKENS, Study, Unknown};
+use potluck_release::study::id_rules::{ID_SEPARATOR, apply_all};
+use potluck_release::study::{Column, Domain, IdKind, IdRule, MISSING_TOKENS, Study, Unknown};
 
 use super::plain;
 use crate::rows::{ColumnValues, Rows};
@@ -302,7 +303,8 @@ pub(crate) struct Converter<'a> {
     table: &'a str,
     text: bool,
     columns: &'a [Column],
-    id: Option<(&'a str, IdKind)>,
+    id: Option<(&'a [String], IdKind)>,
+    rules: &'a [IdRule],
     key: &'a MixingKey,
     tokens: &'a [String],
 }
@@ -313,14 +315,15 @@ impl<'a> Converter<'a> {
         text: bool,
         study: &'a Study,
         columns: &'a [Column],
-        id_column: &'a str,
+        id_columns: &'a [String],
     ) -> Self {
         let definition = study.definition();
         let id = match definition.id_kind() {
             IdKind::Row => None,
-            kind => Some((id_column, kind)),
+            kind => Some((id_columns, kind)),
         };
-        Self { table, text, columns, id, key: study.seal().key(), tokens: definition.missing_tokens() }
+        let (rules, tokens) = (definition.id_rules(), definition.missing_tokens());
+        Self { table, text, columns, id, rules, key: study.seal().key(), tokens }
     }
 
     /// Converts a batch with the party's columns in order.
@@ -333,11 +336,12 @@ impl<'a> Converter<'a> {
         Ok(Rows { count: batch.num_rows(), columns })
     }
 
-    /// The ids of a batch whose last column holds them, checked; or positions, if there are none.
+    /// The ids of a batch whose last columns hold them, checked; or positions, if there are none.
     pub(crate) fn ids(&self, first: u64, batch: &RecordBatch) -> Result<Ids, Error> {
-        let Some((name, kind)) = self.id else {
+        let Some((names, kind)) = self.id else {
             return Ok(Ids::positions(first, batch.num_rows() as u64));
         };
+        let ([name], []) = (names, self.rules) else { return self.ruled_ids(names, first, batch) };
         let place = Place { table: self.table, column: name, first, by: By::Study };
         let array = batch.columns().last().expect("the id column was asked for");
         let array = place.read(array, plain::plain)?;
@@ -382,6 +386,43 @@ impl<'a> Converter<'a> {
             }
         }
         Ok(Ids::Texts(ids))
+    }
+
+    /// The ids that the study's rules make of its id columns, the last ones of a batch.
+    fn ruled_ids(&self, names: &[String], first: u64, batch: &RecordBatch) -> Result<Ids, Error> {
+        let mut ids = vec![String::new(); batch.num_rows()];
+        let columns = &batch.columns()[batch.num_columns() - names.len()..];
+        for (part, (name, array)) in names.iter().zip(columns).enumerate() {
+            let place = Place { table: self.table, column: name, first, by: By::Study };
+            let array = place.read(array, plain::plain)?;
+            let known = array.data_type().is_integer()
+                || matches!(
+                    array.data_type(),
+                    DataType::Date32 | DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View
+                );
+            if !known {
+                return Err(place.column(format!(
+                    "holds ids of type {}; ids are made of text, whole numbers and dates",
+                    array.data_type()
+                )));
+            }
+            let texts = match array.data_type() {
+                DataType::Date32 => place.read(&array, plain::dates)?,
+                _ => place.read(&array, plain::texts)?,
+            };
+            for (index, text) in texts.iter().enumerate() {
+                let own = apply_all(self.rules, text.unwrap_or_default());
+                if own.is_empty() {
+                    let problem = "the id is missing, or nothing is left of it after the study's rules; every row needs one";
+                    return Err(place.value(index, Refusal::Id, problem));
+                }
+                if part > 0 {
+                    ids[index].push(ID_SEPARATOR);
+                }
+                ids[index].push_str(&own);
+            }
+        }
+        Ok(Ids::Texts(ids.into_iter().map(Some).collect()))
     }
 
     /// Puts into `subjects` who the subjects with these ids are.

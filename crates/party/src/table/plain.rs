@@ -4,7 +4,7 @@
 //! making something else of them.
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Float16Type, Float32Type, Float64Type, Int64Type};
+use arrow_array::types::{Date32Type, Float16Type, Float32Type, Float64Type, Int64Type};
 use arrow_array::{
     Array, ArrayRef, Float64Array, Int64Array, PrimitiveArray, StringArray, UInt64Array,
     downcast_integer_array, downcast_run_array,
@@ -87,6 +87,16 @@ pub(crate) fn texts(array: &ArrayRef) -> Option<StringArray> {
     )
 }
 
+/// Dates as `YYYY-MM-DD`.
+pub(crate) fn dates(array: &ArrayRef) -> Option<StringArray> {
+    let days = array.as_primitive_opt::<Date32Type>()?;
+    let text = |day: Option<i32>| match day {
+        Some(day) => Date32Type::to_naive_date_opt(day).map(|date| Some(date.to_string())),
+        None => Some(None),
+    };
+    days.iter().map(text).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
@@ -121,6 +131,15 @@ mod tests {
         let runs = array(RunArray::<Int16Type>::try_new(&ends, &values).unwrap());
         assert_eq!(shown(&runs), owned(&[Some("x"), Some("x"), None, Some("y"), Some("y"), Some("y")]));
         assert_eq!(shown(&runs.slice(1, 3)), owned(&[Some("x"), None, Some("y")]));
+    }
+
+    #[test]
+    fn dates_are_written_by_year_month_and_day() {
+        let days = array(arrow_array::Date32Array::from(vec![Some(0), None, Some(6_364), Some(-1)]));
+        let texts = dates(&days).unwrap();
+        let expected = [Some("1970-01-01"), None, Some("1987-06-05"), Some("1969-12-31")];
+        assert!(texts.iter().eq(expected));
+        assert!(dates(&array(Int16Array::from(vec![1]))).is_none());
     }
 
     #[test]

@@ -58,11 +58,12 @@ pub fn cohorts(epsilon: f64, rows: u64, never: &[&str]) -> Study {
         if is_never { format!("{column}; missing = \"never\"") } else { column.to_owned() }
     });
     let text = potluck_fixtures::study("test", rows)
+        .of_cohorts()
         .privacy(epsilon, 1e-5)
         .party(PARTY, &columns.each_ref().map(String::as_str))
         .party("registry", &["outcome lo = 0; hi = 1"])
         .to_string();
-    sealed(&text.replacen("format = 1", "format = 2", 1), 7)
+    sealed(&text, 7)
 }
 
 /// One subject of the clinic.

@@ -9,16 +9,16 @@ use potluck_core::accounting::{Delta, Epsilon};
 use potluck_core::encoding::{Ball, Bounds, LevelCount, Q};
 
 use super::definition::{
-    Calibration, Column, Definition, Domain, Format, IdKind, MISSING_TOKENS, Method, Missing, MixingKind,
-    Overlap, Party, Preset, Unknown,
+    Calibration, Column, Definition, Domain, Format, IdKind, IdRule, MISSING_TOKENS, Method, Missing,
+    MixingKind, Overlap, Party, Preset, Unknown,
 };
 use super::document::{ColumnSection, Document, OverlapSection, PartySection, PrivacySection, StudySection};
 use super::mistakes::Mistakes;
 use super::reader::FromNode;
 use super::{Study, extension};
+use crate::Error;
 use crate::place::{Key, Place};
 use crate::remedy::{Problem, Remedy};
-use crate::Error;
 
 /// Most parties of a study, those that it extends included: plans and fits take longer with each.
 const MOST_PARTIES: usize = 256;
@@ -48,6 +48,7 @@ pub(super) fn definition(
     if format == Some(Format::Two) {
         check_cohorts(&study, mistakes);
     }
+    let id_rules = check_ids(&study, format, mistakes);
     let (epsilon, delta) = (privacy.epsilon.map(Epsilon::new), privacy.delta.map(Delta::new));
     let epsilon = epsilon.and_then(|epsilon| mistakes.sound(epsilon, Place::privacy(Key::Epsilon)));
     let delta = delta.and_then(|delta| mistakes.sound(delta, Place::privacy(Key::Delta)));
@@ -80,6 +81,8 @@ pub(super) fn definition(
         name: study.name?,
         rows: study.rows?,
         id: study.id?,
+        id_columns: study.id_columns.unwrap_or_default(),
+        id_rules,
         preset: study.preset,
         method: study.method?,
         mixing: study.mixing?,
@@ -102,7 +105,9 @@ fn check_format(format: Option<u64>, mistakes: &mut Mistakes) -> Option<Format> 
     let problem = match format {
         Some(_) if known.is_some() => return known,
         Some(format) => {
-            format!("is {format}; this potluck knows formats 1 to {newest}: use the version that wrote the study")
+            format!(
+                "is {format}; this potluck knows formats 1 to {newest}: use the version that wrote the study"
+            )
         }
         None => format!("is missing; begin the file with format = {}", Format::NEW.number()),
     };
@@ -123,6 +128,42 @@ fn check_cohorts(study: &StudySection, mistakes: &mut Mistakes) {
         let problem = "positions cannot tell who is where: name ids with \"integer\" or \"text\", or set format = 1 if all tables have the same rows in the same order";
         mistakes.note(Place::study(Key::Id), problem);
     }
+}
+
+/// What all parties do to ids.
+fn check_ids(study: &StudySection, format: Option<Format>, mistakes: &mut Mistakes) -> Vec<IdRule> {
+    let (columns, words) = (study.id_columns.as_deref(), study.id_rules.as_deref());
+    for (key, given) in [(Key::IdColumns, columns.is_some()), (Key::IdRules, words.is_some())] {
+        if given && format == Some(Format::One) {
+            mistakes.note(Place::study(key), "is for format 2: leave it out, or set format = 2");
+        } else if given && matches!(study.id, Some(IdKind::Integer | IdKind::Row)) {
+            mistakes.note(Place::study(key), "is for ids that are text: set id = \"text\"");
+        }
+    }
+    if let Some(columns) = columns {
+        let here = Place::study(Key::IdColumns);
+        if columns.is_empty() || columns.iter().collect::<HashSet<_>>().len() != columns.len() {
+            mistakes.note(here.clone(), "names the columns that make up an id, each once");
+        }
+        for column in columns {
+            check_name(mistakes, here.clone(), Some(column), 128);
+        }
+    }
+    let words = words.unwrap_or_default();
+    let rules: Vec<IdRule> = words.iter().filter_map(|word| IdRule::from_word(word)).collect();
+    let in_order = IdRule::ALL.into_iter().filter(|rule| rules.contains(rule));
+    if rules.len() != words.len() || !in_order.eq(rules.iter().copied()) {
+        let order = IdRule::ALL.map(IdRule::word).join(", ");
+        mistakes.note(
+            Place::study(Key::IdRules),
+            format!("lists some of these, each once and in this order: {order}"),
+        );
+    }
+    if rules.contains(&IdRule::StripZeros) && rules.contains(&IdRule::Date) {
+        let problem = "strip-zeros would take the zeros out of dates; keep one of the two";
+        mistakes.note(Place::study(Key::IdRules), problem);
+    }
+    rules
 }
 
 /// What is declared of the people whom parties share.
@@ -147,7 +188,8 @@ fn check_overlaps(
     }
     let mut check_share = |place: Place, [low, high]: [f64; 2]| {
         if !(0.0 <= low && low <= high && high <= 1.0) {
-            mistakes.note(place, "is a range of shares of the smaller party's people: 0 ≤ least ≤ largest ≤ 1");
+            mistakes
+                .note(place, "is a range of shares of the smaller party's people: 0 ≤ least ≤ largest ≤ 1");
         }
     };
     if let Some(share) = study.overlap {
@@ -158,15 +200,20 @@ fn check_overlaps(
             check_share(place(at).key(Key::Share), share.0);
         }
     }
-    let known: HashSet<&str> =
-        own.iter().filter_map(|party| party.name.as_deref()).chain(inherited.iter().map(Party::name)).collect();
+    let known: HashSet<&str> = own
+        .iter()
+        .filter_map(|party| party.name.as_deref())
+        .chain(inherited.iter().map(Party::name))
+        .collect();
     let mut seen = HashSet::new();
     let mut overlaps = Vec::new();
     for (at, section) in sections.unwrap_or_default().iter().enumerate() {
         let (Some(parties), Some(share)) = (section.parties.clone(), section.share) else { continue };
         let here = place(at).key(Key::Parties);
         match <[String; 2]>::try_from(parties) {
-            Ok(parties) if parties[0] == parties[1] || !parties.iter().all(|name| known.contains(name.as_str())) => {
+            Ok(parties)
+                if parties[0] == parties[1] || !parties.iter().all(|name| known.contains(name.as_str())) =>
+            {
                 mistakes.note(here, "names two different parties of the study");
             }
             Ok(parties) => {
@@ -268,7 +315,8 @@ fn check_parties(
         let place = Place::party(at, section.name.as_deref());
         parties.push(check_party(section, &place, format, &mut taken, mistakes));
         if section.rows.is_some() && format == Some(Format::One) {
-            let problem = "is for format 2; in format 1 all parties have the study's number of rows: leave it out";
+            let problem =
+                "is for format 2; in format 1 all parties have the study's number of rows: leave it out";
             mistakes.note(place.key(Key::Rows), problem);
         } else if section.rows.is_some_and(|rows| rows < 2) {
             mistakes.note(place.key(Key::Rows), "must be at least 2: one row cannot be hidden among others");

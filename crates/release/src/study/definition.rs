@@ -30,16 +30,21 @@ macro_rules! setting {
             pub const fn word(self) -> &'static str {
                 match self { $(Self::$value => $word,)* }
             }
+
+            /// The setting that is written like this.
+            pub fn from_word(word: &str) -> Option<Self> {
+                match word {
+                    $($word => Some(Self::$value),)*
+                    _ => None,
+                }
+            }
         }
 
         impl FromNode for $name {
             const SHAPE: Shape = Shape::Word(&[$($word),*]);
 
             fn from_node(node: &Node, reader: &mut Reader) -> Option<Self> {
-                match String::from_node(node, reader)?.as_str() {
-                    $($word => Some(Self::$value),)*
-                    _ => None,
-                }
+                Self::from_word(&String::from_node(node, reader)?)
             }
         }
     };
@@ -54,6 +59,22 @@ setting! {
         Text = "text",
         /// The position in the table, from 0; row order is public.
         Row = "row",
+    }
+}
+
+setting! {
+    /// What all parties do to ids before they are hashed.
+    IdRule {
+        /// Blanks (ASCII) are taken off both ends.
+        Trim = "trim",
+        /// A to Z become a to z.
+        Lowercase = "lowercase",
+        /// Zeros that begin a run of digits are taken off.
+        StripZeros = "strip-zeros",
+        /// All but ASCII letters and digits is dropped.
+        Alphanumeric = "alphanumeric",
+        /// Dates are written YYYY-MM-DD.
+        Date = "date",
     }
 }
 
@@ -387,6 +408,8 @@ pub struct Definition {
     pub(super) name: String,
     pub(super) rows: u64,
     pub(super) id: IdKind,
+    pub(super) id_columns: Vec<String>,
+    pub(super) id_rules: Vec<IdRule>,
     pub(super) preset: Option<Preset>,
     pub(super) method: Method,
     pub(super) mixing: MixingKind,
@@ -435,7 +458,8 @@ impl Definition {
         match self.table_rows(party) {
             TableRows::Exactly(_) => Layout::new(encoders),
             TableRows::About(rows) => {
-                let declared = |column: &Column| Declared { may_miss: column.may_miss(), typical: column.typical };
+                let declared =
+                    |column: &Column| Declared { may_miss: column.may_miss(), typical: column.typical };
                 let declared: Vec<Declared> = party.columns.iter().map(declared).collect();
                 Layout::of_cohort(encoders, &declared, rows)
             }
@@ -459,6 +483,16 @@ impl Definition {
     /// What identifies a subject.
     pub fn id_kind(&self) -> IdKind {
         self.id
+    }
+
+    /// The columns that make up an id in every party's table; empty if each party names its own.
+    pub fn id_columns(&self) -> &[String] {
+        &self.id_columns
+    }
+
+    /// What all parties do to ids, in this order.
+    pub fn id_rules(&self) -> &[IdRule] {
+        &self.id_rules
     }
 
     /// The named defaults in use.

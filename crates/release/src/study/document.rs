@@ -15,9 +15,9 @@ use super::definition::{
 use super::mistakes::Mistakes;
 use super::reader::{FromNode, Node, Reader};
 use super::{Study, checks};
+use crate::Error;
 use crate::place::{Key, Place};
 use crate::remedy::Shape;
-use crate::Error;
 
 /// Declares a section: its keys with their types, which of them may be left out, and how to read
 /// it.
@@ -66,6 +66,8 @@ section! {
         required name: String = Name,
         required rows: u64 = Rows,
         required id: IdKind = Id,
+        optional id_columns: Vec<String> = IdColumns,
+        optional id_rules: Vec<String> = IdRules,
         optional preset: Preset = Preset,
         optional method: Method = Method,
         optional mixing: MixingKind = Mixing,
@@ -252,6 +254,9 @@ impl Definition {
                 name: Some(self.name.clone()),
                 rows: Some(self.rows),
                 id: Some(self.id),
+                id_columns: (!self.id_columns.is_empty()).then(|| self.id_columns.clone()),
+                id_rules: (!self.id_rules.is_empty())
+                    .then(|| self.id_rules.iter().map(|rule| rule.word().to_owned()).collect()),
                 preset: self.preset,
                 method: Some(self.method),
                 mixing: Some(self.mixing),

@@ -93,7 +93,7 @@ pub(super) fn check_base(
 ) {
     let of_base = base.definition().to_document();
     let (own, theirs) = (json!(study), json!(of_base.study));
-    for key in [Key::Rows, Key::Id, Key::Preset, Key::Method, Key::Mixing] {
+    for key in [Key::Rows, Key::Id, Key::IdColumns, Key::IdRules, Key::Preset, Key::Method, Key::Mixing] {
         must_agree(Place::study(key), key, &own[key.name()], &theirs[key.name()], mistakes);
     }
     let (own, theirs) = (json!(privacy), json!(of_base.privacy));
@@ -121,10 +121,10 @@ pub(super) fn check_base(
     }
 }
 
-/// Notes a setting that differs from that of the study that is extended. Only the preset says
-/// something by its absence.
+/// Notes a setting that differs from that of the study that is extended. Only the preset and what is
+/// done to ids say something by their absence.
 fn must_agree(place: Place, key: Key, own: &Value, of_base: &Value, mistakes: &mut Mistakes) {
-    if own == of_base || (own.is_null() && key != Key::Preset) {
+    if own == of_base || (own.is_null() && !matches!(key, Key::Preset | Key::IdColumns | Key::IdRules)) {
         return;
     }
     let name = key.name();

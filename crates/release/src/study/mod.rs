@@ -12,6 +12,7 @@ mod definition;
 mod document;
 mod draft;
 mod extension;
+pub mod id_rules;
 mod mistakes;
 mod reader;
 mod seal;
@@ -24,7 +25,7 @@ use crate::Error;
 
 pub use any::{AnyStudy, Unsealed};
 pub use definition::{
-    Calibration, Column, Definition, Domain, Format, IdKind, LARGER, MISSING_TOKENS, Method, Missing,
+    Calibration, Column, Definition, Domain, Format, IdKind, IdRule, LARGER, MISSING_TOKENS, Method, Missing,
     MixingKind, Overlap, Party, Preset, TableRows, Unknown,
 };
 pub use draft::Draft;

@@ -109,7 +109,8 @@ impl Seal {
         .map_err(at(Place::privacy(Key::Epsilon)))?;
         let (shares, k) = match definition.method() {
             Method::Calibrated => {
-                let layouts: Vec<Layout> = definition.parties().iter().map(|party| definition.layout(party)).collect();
+                let layouts: Vec<Layout> =
+                    definition.parties().iter().map(|party| definition.layout(party)).collect();
                 let plan =
                     Plan::new(definition.rows(), mu, &layouts, definition.k).map_err(at(Key::Party))?;
                 (plan.shares().clone(), plan.k())

@@ -7,7 +7,7 @@ use anyhow::Result;
 use potluck_client::Token;
 use potluck_release::events::Acceptance;
 use potluck_release::signing::SigningKey;
-use potluck_release::study::IdKind;
+use potluck_release::study::{IdKind, TableRows};
 use potluck_release::{Error, Study, statement};
 use serde_json::json;
 
@@ -98,11 +98,14 @@ fn asked(study: &Study, party: &str, early: bool) -> Result<Vec<String>> {
         IdKind::Text => ", each with an id that is text",
         IdKind::Row => ", in the order that all parties agreed on",
     };
+    let rows = match definition.table_rows(definition.party(party)?) {
+        TableRows::Exactly(rows) => format!("with exactly {rows} rows"),
+        TableRows::About(rows) => format!("with about {rows} rows"),
+    };
     let mut lines = vec![
         format!("Study {:?}, id {}", definition.name(), study.id()),
         format!(
-            "As {party} you are asked to release, once, these columns of a table with exactly {} rows, one a person{ids}:",
-            definition.rows()
+            "As {party} you are asked to release, once, these columns of a table {rows}, one a person{ids}:"
         ),
     ];
     for column in definition.party(party)?.columns() {
