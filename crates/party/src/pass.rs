@@ -21,6 +21,7 @@ use potluck_release::remedy::{Problem, Remedy};
 use potluck_release::study::{IdKind, Party, Study};
 
 use crate::duplicates::{Fingerprints, find_repeated};
+use crate::lost::Lost;
 use crate::reading::{Access, ExtraColumns, Reading};
 use crate::sums::Sums;
 use crate::table::convert::Converter;
@@ -51,6 +52,8 @@ pub(crate) struct Input<'a> {
     stamp: Option<Stamp>,
     /// Whether it was searched for duplicate ids.
     searched: AtomicBool,
+    /// How many values are lost, once it was read.
+    lost: Mutex<Lost>,
 }
 
 impl<'a> Input<'a> {
@@ -69,6 +72,7 @@ impl<'a> Input<'a> {
             tmp: &access.resources.tmp,
             stamp: table.stamp()?,
             searched: AtomicBool::new(false),
+            lost: Mutex::new(Lost::none(party.columns().len())),
         })
     }
 
@@ -108,6 +112,7 @@ impl<'a> Input<'a> {
         let start = || Worker {
             sums: (!share).then(|| Sums::zero(stage)),
             fingerprints: search.then(|| Fingerprints::new(self.tmp, self.threads, rows)),
+            lost: Lost::none(self.party.columns().len()),
             encoded: EncodedRows::default(),
             subjects: Vec::new(),
         };
@@ -125,6 +130,7 @@ impl<'a> Input<'a> {
                     converter.subjects(&ids, &mut worker.subjects);
                 }
             }
+            worker.lost.add(self.party.columns(), &values);
             values.encode(stage, &mut worker.encoded);
             match &mut worker.sums {
                 Some(own) => own.add(stage, &worker.subjects, first, &worker.encoded),
@@ -138,7 +144,9 @@ impl<'a> Input<'a> {
         }
         let mut fingerprints = Vec::with_capacity(workers.len());
         let mut total = total.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let mut lost = Lost::none(self.party.columns().len());
         for worker in workers {
+            lost.merge(worker.lost.counts());
             if let Some(own) = worker.sums {
                 total.merge(&own);
             }
@@ -151,7 +159,14 @@ impl<'a> Input<'a> {
         }
         self.check_unchanged()?;
         self.searched.store(true, Ordering::Relaxed);
+        *lock(&self.lost) = lost;
         Ok(total)
+    }
+
+    /// Refuses the table if most values of a column were lost in the last pass.
+    pub(crate) fn refuse_lost(&self) -> Result<(), Error> {
+        let rows = self.study.definition().rows();
+        lock(&self.lost).refuse(self.table.name(), self.party.columns(), rows)
     }
 
     /// What was checked in an earlier pass holds for this one only if the table is the same.
@@ -179,16 +194,7 @@ impl<'a> Input<'a> {
                 if repeated.binary_search(fingerprint).is_ok()
                     && let Some(earlier) = rows.insert(ids.text(index), row)
                 {
-                    return Err(Error::Value {
-                        table: self.table.name().to_owned(),
-                        column: self.id_column.to_owned(),
-                        row,
-                        problem: format!(
-                            "the id is the same as in row {earlier}; a table has one row for each subject"
-                        )
-                        .into(),
-                    }
-                    .refusing(Refusal::DuplicateId));
+                    return Err(same_id(self.table.name(), self.id_column, row, earlier));
                 }
             }
             first += batch.num_rows() as u64;
@@ -196,7 +202,7 @@ impl<'a> Input<'a> {
         Ok(())
     }
 
-    /// Validates the whole table. `progress` is told how many rows are done.
+    /// Validates the whole table, as the first pass of a release. `progress` is told how many rows are done.
     pub(crate) fn validate(&self, progress: &Progress<'_>) -> Result<(), Error> {
         let stage = self.study.first_stage(self.party.name())?;
         let statistic = Statistic::Standardise { squares: Vec::new() };
@@ -229,6 +235,18 @@ impl<'a> Input<'a> {
     }
 }
 
+/// The id of a row stands in an earlier one.
+pub(crate) fn same_id(table: &str, id_column: &str, row: u64, earlier: u64) -> Error {
+    Error::Value {
+        table: table.to_owned(),
+        column: id_column.to_owned(),
+        row,
+        problem: format!("the id is the same as in row {earlier}; a table has one row for each subject")
+            .into(),
+    }
+    .refusing(Refusal::DuplicateId)
+}
+
 /// The columns to read, the party's and then the id column if there is one, of a table with columns
 /// of these names; refuses one that has not what the study expects.
 pub(crate) fn check_names(
@@ -238,7 +256,20 @@ pub(crate) fn check_names(
     table: &str,
     found: &[String],
 ) -> Result<Vec<String>, Error> {
+    let (columns, problems) = look_for_names(study, party, access, table, found);
+    problems.into_iter().next().map_or(Ok(columns), Err)
+}
+
+/// The same, and everything that is wrong with the names.
+pub(crate) fn look_for_names(
+    study: &Study,
+    party: &Party,
+    access: &Access,
+    table: &str,
+    found: &[String],
+) -> (Vec<String>, Vec<Error>) {
     let id_column = access.id_column.as_str();
+    let mut problems = Vec::new();
     let refuse = |column: &str, what: &str, remedy| Error::Column {
         table: table.to_owned(),
         column: column.to_owned(),
@@ -247,23 +278,27 @@ pub(crate) fn check_names(
     let mut columns: Vec<String> = party.columns().iter().map(|column| column.name().to_owned()).collect();
     if study.definition().id_kind() != IdKind::Row {
         if columns.iter().any(|column| column == id_column) {
-            return Err(refuse(id_column, "is both the id and a column of the study", Remedy::OtherIdColumn));
+            problems.push(refuse(
+                id_column,
+                "is both the id and a column of the study",
+                Remedy::OtherIdColumn,
+            ));
+        } else {
+            columns.push(id_column.to_owned());
         }
-        columns.push(id_column.to_owned());
     }
     for column in &columns {
         if !found.contains(column) {
             // The table's own names are not shown: without a header line they would be values.
             let remedy = if column == id_column { Remedy::IdColumn } else { Remedy::CheckSpelling };
-            return Err(refuse(column, "is missing", remedy));
+            problems.push(refuse(column, "is missing", remedy));
         }
     }
-    if let (ExtraColumns::Refuse, Some(column)) =
-        (access.extra_columns, found.iter().find(|column| !columns.contains(column)))
-    {
-        return Err(refuse(column, "is not in the study", Remedy::IgnoreExtra));
+    if access.extra_columns == ExtraColumns::Refuse {
+        let extra = found.iter().filter(|column| !columns.contains(column));
+        problems.extend(extra.map(|column| refuse(column, "is not in the study", Remedy::IgnoreExtra)));
     }
-    Ok(columns)
+    (columns, problems)
 }
 
 /// What a thread works with.
@@ -272,6 +307,7 @@ struct Worker {
     sums: Option<Sums>,
     /// Nothing if nobody looks for duplicate ids.
     fingerprints: Option<Fingerprints>,
+    lost: Lost,
     /// The batch in hand, encoded, and who its subjects are.
     encoded: EncodedRows,
     subjects: Vec<SubjectDigest>,

@@ -335,19 +335,52 @@ impl<'a> Converter<'a> {
     pub(crate) fn rows(&self, first: u64, batch: &RecordBatch) -> Result<Rows, Error> {
         let mut columns = Vec::with_capacity(self.columns.len());
         for (column, array) in self.columns.iter().zip(batch.columns()) {
-            let place = Place { table: self.table, column: column.name(), first, by: By::Study };
-            columns.push(column_values(&place, column, array, self.text, self.tokens)?);
+            columns.push(self.column(column, first, array)?);
         }
         Ok(Rows { count: batch.num_rows(), columns })
     }
 
+    fn place<'p>(&'p self, column: &'p str, first: u64) -> Place<'p> {
+        Place { table: self.table, column, first, by: By::Study }
+    }
+
+    /// Converts the values of one column, of rows from `first` on.
+    pub(crate) fn column(
+        &self,
+        column: &Column,
+        first: u64,
+        array: &ArrayRef,
+    ) -> Result<ColumnValues, Error> {
+        column_values(&self.place(column.name(), first), column, array, self.text, self.tokens)
+    }
+
+    /// The texts that levels of a column are compared with.
+    pub(crate) fn level_texts(
+        &self,
+        column: &Column,
+        first: u64,
+        array: &ArrayRef,
+    ) -> Result<StringArray, Error> {
+        texts(&self.place(column.name(), first), array)
+    }
+
+    /// Whether a text stands for a missing value.
+    pub(crate) fn is_missing_text(&self, text: &str) -> bool {
+        self.text && self.tokens.iter().any(|token| token == text)
+    }
+
     /// The ids of a batch whose last column holds them, checked; or positions, if there are none.
     pub(crate) fn ids(&self, first: u64, batch: &RecordBatch) -> Result<Ids, Error> {
-        let Some((name, kind)) = self.id else {
+        if self.id.is_none() {
             return Ok(Ids::Unsigned((first..first + batch.num_rows() as u64).collect()));
-        };
-        let place = Place { table: self.table, column: name, first, by: By::Study };
-        let array = batch.columns().last().expect("the id column was asked for");
+        }
+        self.id_array(first, batch.columns().last().expect("the id column was asked for"))
+    }
+
+    /// The ids of rows from `first` on, checked.
+    pub(crate) fn id_array(&self, first: u64, array: &ArrayRef) -> Result<Ids, Error> {
+        let (name, kind) = self.id.expect("a study whose ids are positions has no id column");
+        let place = self.place(name, first);
         let array = place.plain(array)?;
         let missing = |index| place.value(index, Refusal::Id, "the id is missing; every row needs one");
         if let Some(index) =
