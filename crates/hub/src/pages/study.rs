@@ -324,7 +324,7 @@ fn instead_of_plain_regression(record: &StudyRecord) -> Markup {
             summary { "A regression done right, in R, Python and SQL" }
             @for (place, way) in &ways {
                 p { (place) }
-                pre { code { (way) } }
+                (snippet(place, way))
             }
         }
     }
