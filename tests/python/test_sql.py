@@ -159,11 +159,11 @@ def sql(folder, dialect, table, *more, code=0, study="study.toml", ledger="ledge
     ).removesuffix(";\n")
 
 
-def hand_in(folder, dialect, path, code=0, study="study.toml", ledger="ledger", out="north.release.parquet"):
+def hand_in(folder, dialect, path, *more, code=0, study="study.toml", ledger="ledger", out="north.release.parquet"):
     """Hands the result of a query in."""
     return potluck(
         *["release", study, "--party", "north", "--sums", path, "--state", f"state-{dialect}", "--ledger", ledger],
-        *["--out", out, "--yes", "--accept-low-accuracy"],
+        *["--out", out, "--yes", "--accept-low-accuracy", *more],
         folder=folder,
         code=code,
     )
@@ -227,7 +227,8 @@ def test_every_engine_gives_the_sums_of_the_built_in_reader(engines, tmp_path, k
         path = tmp_path / f"{stage}.{'csv' if turn == 'postgres' else 'parquet'}"
         save(results[turn, stage], path)
         before = spent(tmp_path)
-        answer = hand_in(tmp_path, turn, path)
+        # Some columns hold values that are mostly out of range, on purpose.
+        answer = hand_in(tmp_path, turn, path, "--accept-lost-values")
         assert ("published" in answer) == (stage == "mixed")
         assert (before == "0") == (stage == stages[0]), "one charge"
     for (name, stage), seconds in times.items():
@@ -239,6 +240,49 @@ def test_every_engine_gives_the_sums_of_the_built_in_reader(engines, tmp_path, k
             found = without_zeros(sums_of(results[name, stage], len(COLUMNS)))
             assert found == expected, f"{name}, {stage}"
     assert "north.release.parquet" in potluck("verify", "north.release.parquet", folder=tmp_path)
+
+
+@pytest.mark.parametrize("kind", ["text", "integer"])
+def test_every_engine_counts_what_a_validation_of_the_file_counts(engines, tmp_path, kind):
+    count = 20_000
+    table = people(count, kind)
+    pyarrow.parquet.write_table(table, tmp_path / "people.parquet", row_group_size=count // 7)
+    write_study(tmp_path, count, kind)
+    asked = ["validate", "study.toml", "--party", "north", "--json"]
+
+    def shown(*more):
+        # Half of the money is out of range, so a release would refuse the table.
+        done = subprocess.run([POTLUCK, *asked, *more], cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert done.returncode == 3, done.stderr
+        return json.loads(done.stdout)
+
+    expected = shown("--data", "people.parquet")
+    assert sum(column.get("below", 0) for column in expected["columns"]) > 1000
+    for name, engine in engines.items():
+        loaded = engine.load(table, 'my "people"', tmp_path / "people.parquet")
+        of_table = ["--table", loaded, "--dialect", name, "--boolean", "flag", "--date", "born"]
+        query = json.loads(potluck(*asked, *of_table, folder=tmp_path))["query"]
+        save(engine.query(query), tmp_path / "counts.csv")
+        found = shown(*of_table, "--counts", "counts.csv")
+        assert found["columns"] == expected["columns"], name
+        alike = ["rows", "duplicates", "leading_zeros", "blanks"]
+        assert [found["ids"][key] for key in alike] == [expected["ids"][key] for key in alike], name
+        assert len(found["problems"]) == len(expected["problems"]), name
+
+
+@pytest.mark.parametrize("name", ENGINES)
+def test_a_table_in_which_most_values_are_lost_is_refused_before_its_charge(engines, tmp_path, name):
+    columns = {"amount": {"lo": 0, "hi": 1}, "grade": {"levels": ["a", "b", "c"]}}
+    write_study(tmp_path, 300, "text", columns)
+    budget(tmp_path)
+    table = load(engines[name], tmp_path, {**few(), "amount": [5000.0] * 300})
+    save(engines[name].query(sql(tmp_path, name, table)), tmp_path / "sums.csv")
+    assert "more than half of its values" in hand_in(tmp_path, name, "sums.csv", code=3)
+    assert spent(tmp_path) == "0"
+    refusals = json.loads(potluck("ledger", "show", "--ledger", "ledger", "--json", folder=tmp_path))["refusals"]
+    assert [refused["reason"] for refused in refusals] == ["lost-values"]
+    hand_in(tmp_path, name, "sums.csv", "--accept-lost-values")
+    assert spent(tmp_path) != "0"
 
 
 FEW = {"amount": {"lo": 0, "hi": 1, "missing": "error"}, "grade": {"levels": ["a", "b", "c"], "unknown": "error"}}
@@ -537,7 +581,7 @@ def test_positions_and_the_method_of_the_paper(engines, tmp_path):
         assert without_zeros(sums_of(rows, len(COLUMNS))) == expected, name
         if name == "duckdb":
             save(rows, tmp_path / "sums.csv")
-    assert "published" in hand_in(tmp_path, "duckdb", "sums.csv")
+    assert "published" in hand_in(tmp_path, "duckdb", "sums.csv", "--accept-lost-values")
     potluck("verify", "north.release.parquet", folder=tmp_path)
 
 

@@ -78,6 +78,8 @@ pub(crate) enum Command {
     Plan(Plan),
     /// Try a study on made-up data in its shape, before anyone spends budget
     Simulate(Simulate),
+    /// Look at a party's table before a release: everything that one would refuse, for your own eyes
+    Validate(Validate),
     /// Publish a party's columns
     Release(Release),
     /// Print the query of a release's next stage, for a table in a database
@@ -276,6 +278,17 @@ pub(crate) struct TableArguments {
     pub(crate) ignore_extra: bool,
 }
 
+/// What a release is refused for unless people say that they mean it.
+#[derive(Args)]
+pub(crate) struct AcceptArguments {
+    /// Publish even if the plan says that predicting the mean would do as well as a regression
+    #[arg(long = "accept-low-accuracy")]
+    pub(crate) low_accuracy: bool,
+    /// Publish even if most values of a column are missing or outside of its bounds
+    #[arg(long = "accept-lost-values")]
+    pub(crate) lost_values: bool,
+}
+
 /// Which ledger.
 #[derive(Args)]
 pub(crate) struct LedgerArguments {
@@ -335,9 +348,8 @@ pub(crate) struct Release {
     /// Do not ask before publishing
     #[arg(long)]
     pub(crate) yes: bool,
-    /// Publish even if the plan says that predicting the mean would do as well as a regression
-    #[arg(long)]
-    pub(crate) accept_low_accuracy: bool,
+    #[command(flatten)]
+    pub(crate) accepted: AcceptArguments,
 }
 
 #[derive(Args)]
@@ -428,6 +440,52 @@ pub(crate) struct Sql {
     pub(crate) date: Vec<String>,
     #[command(flatten)]
     pub(crate) charged: BudgetArguments,
+}
+
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  potluck validate study.toml --party north --data patients.csv
+  potluck validate study.toml --party north --data patients.csv --show-values
+
+A table in a database: print the query, run it, and look at what it gave:
+  potluck validate study.toml --party north --table clinic.patients --dialect postgres > check.sql
+  psql --csv --file check.sql > counts.csv
+  potluck validate study.toml --party north --table clinic.patients --dialect postgres --counts counts.csv
+
+What is printed is private: counts of your table, for your own screen. Nothing is charged, and nothing is written to any file, log or ledger. The exit code is 3 if a release would be refused.")]
+pub(crate) struct Validate {
+    #[command(flatten)]
+    pub(crate) party: PartyArguments,
+    #[command(flatten)]
+    pub(crate) base: BaseArgument,
+    /// Your table: CSV (also gzipped), Parquet or Arrow IPC; `-` reads standard input
+    #[arg(long, value_name = "FILE", required_unless_present = "table", conflicts_with = "table")]
+    pub(crate) data: Option<PathBuf>,
+    /// The column that holds ids [default: id]
+    #[arg(long, value_name = "COL")]
+    pub(crate) id: Option<String>,
+    /// Leave columns alone that the study does not name
+    #[arg(long, conflicts_with = "table")]
+    pub(crate) ignore_extra: bool,
+    /// Show undeclared levels themselves, not only how many values have one
+    #[arg(long, conflicts_with = "table")]
+    pub(crate) show_values: bool,
+    /// The table or view in a database: `table`, `schema.table` or `catalog.schema.table`
+    #[arg(long, value_name = "TABLE", requires = "dialect")]
+    pub(crate) table: Option<String>,
+    /// Whose SQL to write
+    #[arg(long, value_enum, requires = "table")]
+    pub(crate) dialect: Option<DialectArgument>,
+    /// What the query gave: CSV with a header line, or Parquet (private)
+    #[arg(long, value_name = "FILE", requires = "table")]
+    pub(crate) counts: Option<PathBuf>,
+    /// A column with bounds that is stored as a boolean, may be repeated
+    #[arg(long, value_name = "COL", requires = "table")]
+    pub(crate) boolean: Vec<String>,
+    /// A column with bounds that is stored as a date, may be repeated
+    #[arg(long, value_name = "COL", requires = "table")]
+    pub(crate) date: Vec<String>,
 }
 
 #[derive(Args)]
@@ -598,11 +656,44 @@ Everything ever charged to the budget stays within this (ε, δ). Charge all rel
         #[arg(long, allow_negative_numbers = true)]
         delta: f64,
     },
-    /// Show what is left and what was spent
-    #[command(after_help = "Example:\n  potluck ledger show")]
+    /// Raise a budget: weaken the promise to everyone in the table, past releases included
+    #[command(after_help = "\
+Example:
+  potluck ledger raise --budget patients --epsilon 3 --delta 1e-6
+
+It says what the new budget means, asks, and is recorded. A budget is never lowered: what was released under it stays released.")]
+    Raise {
+        #[command(flatten)]
+        ledger: LedgerArguments,
+        /// Which budget
+        #[arg(long, value_name = "NAME")]
+        budget: String,
+        /// The new ε of everything ever charged to it
+        #[arg(long, allow_negative_numbers = true)]
+        epsilon: f64,
+        /// The new δ of everything ever charged to it
+        #[arg(long, allow_negative_numbers = true)]
+        delta: f64,
+        /// Do not ask before raising
+        #[arg(long)]
+        yes: bool,
+    },
+    /// Show what is left and what was spent, in ε
+    #[command(after_help = "\
+Examples:
+  potluck ledger show
+  potluck ledger show --delta 1e-8
+
+ε of several releases does not add up, so what is left is the largest ε that one further release may have.")]
     Show {
         #[command(flatten)]
         ledger: LedgerArguments,
+        /// Say also what a further release could have at this δ [default: the budget's]
+        #[arg(long, allow_negative_numbers = true)]
+        delta: Option<f64>,
+        /// Show μ² too, which is what charges add up in
+        #[arg(long)]
+        verbose: bool,
     },
     /// Print the whole ledger as JSON, for an auditor
     #[command(after_help = "Example:\n  potluck ledger export > ledger.json")]

@@ -3,22 +3,22 @@
 mod args;
 mod commands;
 mod exit;
+mod interruption;
 mod output;
+mod parsing;
 mod seclusion;
 
 use std::process::ExitCode;
 
-use clap::Parser;
 use potluck_release::guard;
 
-use args::Arguments;
 use output::Printer;
 
 fn main() -> ExitCode {
     // What a panic says may quote a value.
     guard::silence();
     seclusion::seclude();
-    let arguments = Arguments::parse();
+    let arguments = parsing::parse();
     let printer = Printer::new(arguments.common.json);
     let result = guard::guarded(|| commands::run(arguments, &printer));
     match result.unwrap_or_else(|panicked| Err(panicked.into())) {

@@ -10,6 +10,11 @@ use serde::Serialize;
 use serde_json::json;
 
 use crate::exit::WrongUsage;
+use crate::interruption::stop_requested;
+
+/// Said when the charge stands, so that it is on the screen whatever becomes of the process.
+const CHARGED: &str =
+    "Charged. If this is interrupted, run the same command again: it goes on at no further charge.";
 
 #[derive(Clone)]
 pub(crate) struct Printer {
@@ -63,7 +68,7 @@ impl Printer {
     }
 
     /// Asks before something that cannot be undone.
-    pub(crate) fn confirm(&self, yes: bool, question: &str) -> Result<()> {
+    pub(crate) fn confirm(&self, yes: bool, question: &str, declined: &str) -> Result<()> {
         if yes {
             return Ok(());
         }
@@ -72,7 +77,7 @@ impl Printer {
                 WrongUsage(format!("{question} Nobody is there to answer: pass --yes to agree.")).into()
             );
         }
-        ask(question, "not agreed; nothing was read, charged or written")
+        ask(question, declined)
     }
 
     /// Asks a question that only people at a terminal may see; where there is none, says something
@@ -110,7 +115,7 @@ impl Printer {
         bar.set_style(ProgressStyle::with_template(template).expect("the template is valid"));
         bar.set_message(what.to_owned());
         bar.enable_steady_tick(Duration::from_millis(200));
-        Progress(bar)
+        Progress { bar, printer: self.clone() }
     }
 }
 
@@ -134,32 +139,36 @@ fn say(line: &str) {
 }
 
 /// A progress bar that follows a release.
-pub(crate) struct Progress(ProgressBar);
+pub(crate) struct Progress {
+    bar: ProgressBar,
+    printer: Printer,
+}
 
 impl Progress {
     pub(crate) fn set(&self, done: u64) {
-        self.0.set_position(done);
+        self.bar.set_position(done);
     }
 
     /// So many bytes of so many are across.
     pub(crate) fn transferred(&self, done: u64, total: Option<u64>) {
         if let Some(total) = total {
-            self.0.set_length(total);
+            self.bar.set_length(total);
         }
-        self.0.set_position(done);
+        self.bar.set_position(done);
     }
 }
 
 impl Observer for Progress {
     fn stage(&self, name: &str, position: u32) {
-        self.0.set_position(0);
-        self.0.set_message(format!("pass {}: {name}", position + 1));
+        self.bar.set_position(0);
+        self.bar.set_message(format!("pass {}: {name}", position + 1));
     }
 
     fn step(&self, step: Step) {
         match step {
-            Step::Summed(_) => self.0.set_message("drawing noise"),
-            Step::Stored(_) => self.0.set_message("writing the release"),
+            Step::Summed(_) => self.bar.set_message("drawing noise"),
+            Step::Spent(0) => self.bar.suspend(|| self.printer.note(CHARGED)),
+            Step::Stored(_) => self.bar.set_message("writing the release"),
             _ => {}
         }
     }
@@ -167,11 +176,15 @@ impl Observer for Progress {
     fn rows(&self, done: u64) {
         self.set(done);
     }
+
+    fn stop(&self) -> bool {
+        stop_requested()
+    }
 }
 
 impl Drop for Progress {
     fn drop(&mut self) {
-        self.0.finish_and_clear();
+        self.bar.finish_and_clear();
     }
 }
 

@@ -13,7 +13,7 @@ use std::process::{Command, Stdio};
 use potluck_party::ledger::State;
 use potluck_party::reading::ExtraColumns;
 use potluck_party::release::{Terms, release};
-use potluck_party::{Access, Job, Ledger, Observer, Resources, Step, Table};
+use potluck_party::{Access, Job, Ledger, LostValues, Observer, Resources, Step, Table};
 use potluck_release::files::Existing;
 use potluck_release::{Release, Study};
 use support::{STUDY, Workplace};
@@ -49,6 +49,7 @@ fn child_that_aborts() {
         out: Path::new("north.release.parquet"),
         existing: Existing::Keep,
         signing_key: None,
+        lost_values: LostValues::Refuse,
     };
     let access = Access {
         id_column: "id".to_owned(),

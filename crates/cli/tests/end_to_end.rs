@@ -87,7 +87,7 @@ fn the_same_by_hand_gives_the_same_kind_of_result() {
             .line(&format!("release study.toml --party {party} --data {data} --ledger {ledger} --out {out} --signing-key {key} --yes --json"))
             .json();
         assert_eq!(released["repeated"], false);
-        assert_eq!(released["budget_left"], 0.0);
+        assert_eq!(released["epsilon_left"], 0.0);
     }
     let releases = ["north.release.parquet", "south.release.parquet", "registry.release.parquet"];
     let mut join = vec!["join", "study.toml", "--out", "public.parquet"];

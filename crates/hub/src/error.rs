@@ -53,6 +53,9 @@ pub enum Error {
         "there is a coordinator {0:?} already; choose another name, or pass --replace to give it a new token"
     )]
     CoordinatorExists(String),
+    /// There is no coordinator of that name.
+    #[error("there is no coordinator {0:?}; `potluck hub coordinator list` shows who there is")]
+    NoCoordinator(String),
 }
 
 impl Error {

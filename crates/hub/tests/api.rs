@@ -685,3 +685,19 @@ fn a_backup_holds_everything() {
         assert!(second.object(&party.release.as_ref().unwrap().sha256).exists());
     }
 }
+
+#[test]
+fn a_coordinator_who_is_removed_can_do_nothing_more_and_their_studies_stay() {
+    let hub = Hub::start();
+    let store = Store::open(&hub.data()).unwrap();
+    let members = hub.create(&sealed(&STUDY), false);
+    store.add_coordinator("eve", false).unwrap();
+    assert_eq!(store.coordinators().unwrap(), [("ada".to_owned(), 1), ("eve".to_owned(), 0)]);
+    assert_eq!(store.remove_coordinator("eve").unwrap(), 0);
+    assert_eq!(store.remove_coordinator("ada").unwrap(), 1);
+    assert!(store.coordinator(&hub.coordinator).unwrap().is_none(), "the token is void");
+    assert!(store.coordinators().unwrap().is_empty());
+    assert!(store.remove_coordinator("ada").is_err());
+    let id = members[0].study.id();
+    assert_eq!(hub.get(&format!("/api/v1/studies/{id}")).status, 200);
+}

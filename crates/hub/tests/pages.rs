@@ -143,6 +143,8 @@ fn every_page_is_sound_and_says_what_it_should() {
         "accepted the study and registered its key",
         &format!("potluck hub get {}/studies/{id} --out public.parquet", hub.url),
         &members[0].key.public().to_string(),
+        "Do not regress on its rows",
+        "potluck.PublicDataset.load(",
         "<svg",
     ] {
         study.says(words);
@@ -175,6 +177,10 @@ fn a_study_that_makes_a_party_refuse_is_shown_with_a_warning() {
     let plain = study(&STUDY, 9);
     plain.says("; others count as missing");
     assert!(!plain.html.contains(warning));
+    // What `plan` warns of is said here too, in the same words.
+    let large = study(&STUDY.replace("epsilon = 1.0", "epsilon = 12.0"), 10);
+    large.says("<strong>Careful: </strong>ε is large: a release may let anyone recognise people");
+    assert!(!plain.html.contains("ε is large"));
 }
 
 #[test]

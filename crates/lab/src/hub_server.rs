@@ -13,7 +13,7 @@ use potluck_hub::config::Options;
 use potluck_hub::{Config, Store};
 use potluck_party::reading::ExtraColumns;
 use potluck_party::release::Terms;
-use potluck_party::{Access, Job, Ledger, Resources, Table, release};
+use potluck_party::{Access, Job, Ledger, LostValues, Resources, Table, release};
 use potluck_release::events::Acceptance;
 use potluck_release::exchange::{CreatedStudy, NewStudy};
 use potluck_release::files::Existing;
@@ -104,6 +104,7 @@ impl HubServer {
                     out: &out,
                     existing: Existing::Keep,
                     signing_key: Some(&key),
+                    lost_values: LostValues::Refuse,
                 },
                 table: &Table::open(&table, folder)?,
                 access: Access {

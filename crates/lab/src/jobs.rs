@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail, ensure};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use potluck_party::reading::ExtraColumns;
 use potluck_party::release::Terms;
-use potluck_party::{Access, Job, Ledger, Reading, Resources, Table, audit, release};
+use potluck_party::{Access, Job, Ledger, LostValues, Reading, Resources, Table, audit, release};
 use potluck_release::files::Existing;
 use serde::{Deserialize, Serialize};
 
@@ -139,6 +139,7 @@ fn calibrated(
             out: &state.path().join("release.parquet"),
             existing: Existing::Keep,
             signing_key: None,
+            lost_values: LostValues::Refuse,
         },
         table: &open(state.path())?,
         access: access(state.path(), threads),

@@ -6,11 +6,13 @@ use std::path::PathBuf;
 use potluck_release::Fault;
 use potluck_release::plan::Futility;
 use potluck_release::remedy::Problem;
+use potluck_release::statement::rounded_up;
 use potluck_release::study::{LARGER, TableRows};
 use thiserror::Error;
 
 use crate::Refusal;
 use crate::entropy::Unusable;
+use crate::ledger::Budget;
 
 /// An error of the private side.
 #[derive(Debug, Error)]
@@ -75,7 +77,7 @@ pub enum Error {
         source: Box<Error>,
     },
     /// Whoever asked for it wants it to stop.
-    #[error("stopped on request")]
+    #[error("stopped")]
     Stopped,
     /// The operating system gave no randomness that can be used.
     #[error(
@@ -142,19 +144,60 @@ pub enum Error {
     #[error("{0} To publish all the same, pass --accept-low-accuracy")]
     Futile(Futility),
     /// The budget does not allow the release.
+    #[error("{}", .0.in_words("`potluck ledger raise`"))]
+    Overspend(Box<Overspend>),
+    /// Somebody else raised the budget meanwhile.
     #[error(
-        "budget {budget:?} does not allow this release: it needs {needed:.6} of μ², {left:.6} of {total:.6} is left; nothing was written or charged. Lower ε in a new study, or ask whoever set the budget"
+        "budget {budget:?} was raised by somebody else while you were asked; nothing was changed now: look at it again, and raise it if you still mean it"
     )]
-    Overspend {
+    BudgetChanged {
         /// The budget.
         budget: String,
-        /// μ² of the release.
-        needed: f64,
-        /// μ² left.
-        left: f64,
-        /// μ² in all.
-        total: f64,
     },
+    /// What was asked for is not more than the budget is.
+    #[error(
+        "budget {budget:?} is ε = {epsilon}, δ = {delta:e} already, which allows as much or more; a budget can be raised and never lowered, for what was released under it stays released"
+    )]
+    NoRaise {
+        /// The budget.
+        budget: String,
+        /// Its ε.
+        epsilon: f64,
+        /// Its δ.
+        delta: f64,
+    },
+}
+
+/// A release that its budget does not allow.
+#[derive(Debug)]
+pub struct Overspend {
+    /// The budget.
+    pub budget: Budget,
+    /// ε and δ that the study asks for.
+    pub asked: (f64, f64),
+    /// The largest ε that a release could have at the study's δ, if one could.
+    pub possible: Option<f64>,
+}
+
+impl Overspend {
+    /// What is wrong and what can be done; `raise` is how a budget is raised.
+    pub fn in_words(&self, raise: &str) -> String {
+        let Self { budget, asked: (epsilon, delta), possible } = self;
+        let Budget { name, epsilon: total, delta: of_total, .. } = budget;
+        let weaker = "which weakens the promise to everyone in the table";
+        let remedy = match possible {
+            Some(possible) => format!(
+                "What is left allows one release with ε up to {possible} at this δ: agree with the other parties on a study with that, or raise the budget with {raise}, {weaker}."
+            ),
+            None => format!(
+                "Nothing is left that a release at this δ could have: only a larger budget would allow one ({raise}), {weaker}."
+            ),
+        };
+        format!(
+            "budget {name:?} (ε = {total}, δ = {of_total:e} in all, of which ε = {} is spent) does not allow this release at ε = {epsilon}, δ = {delta:e}; nothing was written or charged. {remedy}",
+            rounded_up(budget.spent_epsilon())
+        )
+    }
 }
 
 /// Why a ledger has no budget to charge.
@@ -219,6 +262,29 @@ impl Error {
         }
     }
 
+    /// Whether one value is to blame, so that the rows beside it may be well.
+    pub(crate) fn is_about_a_value(&self) -> bool {
+        matches!(self, Self::Refused { source, .. } if matches!(**source, Self::Value { .. }))
+    }
+
+    /// Whether the table itself cannot be read to its end, whatever its values are.
+    pub(crate) fn is_about_the_file(&self) -> bool {
+        match self {
+            Self::Refused { reason, .. } => *reason == Refusal::Line,
+            Self::Table { .. } => true,
+            _ => false,
+        }
+    }
+
+    /// The same for all rows that are refused for the same reason.
+    pub(crate) fn kind_of_problem(&self) -> String {
+        match self {
+            Self::Refused { source, .. } => source.kind_of_problem(),
+            Self::Value { problem, .. } => problem.to_string(),
+            other => other.to_string(),
+        }
+    }
+
     /// Whose fault it is.
     pub fn fault(&self) -> Fault {
         match self {
@@ -229,7 +295,9 @@ impl Error {
             | Self::NoBudget(_)
             | Self::BudgetExists { .. }
             | Self::OtherBudget { .. }
-            | Self::Overspend { .. } => Fault::Budget,
+            | Self::Overspend(_)
+            | Self::NoRaise { .. }
+            | Self::BudgetChanged { .. } => Fault::Budget,
             Self::Futile(_) => Fault::Usage,
             Self::LedgerDamaged { .. } => Fault::Integrity,
             _ => Fault::Input,

@@ -1,28 +1,33 @@
 //! The ledger: what a party has spent, of which budget.
 //!
-//! A SQLite file at the party. A budget has a name and is set once. A release is a session: it is
+//! A SQLite file at the party. A budget has a name, is set once, and may be raised. A release is a session: it is
 //! reserved, spent from the moment the first noise may have been drawn, and published. μ² is kept
 //! as a whole number of units of 2⁻⁶⁴, without rounding. Opening the ledger locks out every other
 //! process.
 
+mod balance;
+mod raises;
 mod refusals;
 
 use std::env;
 use std::path::{Path, PathBuf};
 
 use potluck_core::accounting::{Delta, Epsilon, Mu, MuSquared};
+use potluck_release::Study;
 use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, params};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
+pub use raises::{Raise, Raised};
 pub use refusals::Refused;
 
-use crate::{Error, NoBudget};
+use crate::{Error, NoBudget, Overspend};
 
 /// "potl" in SQLite's application id.
 const APPLICATION_ID: i32 = 0x706f_746c;
-/// Version 2 keeps refusals; version 1 becomes it when it is opened.
-const VERSION: i32 = 2;
+/// Version 2 keeps refusals and version 3 raises of budgets; earlier ones become it when they are
+/// opened.
+const VERSION: i32 = 3;
 /// Noised integers stored together: 1 MiB.
 pub const CHUNK: usize = 1 << 17;
 
@@ -114,12 +119,15 @@ impl Budget {
         self.total.checked_sub(self.spent).unwrap_or(MuSquared::ZERO)
     }
 
-    /// The budget for machines; μ² exact, in units of 2⁻⁶⁴, which are too large for a JSON number.
+    /// The budget for machines: ε at its δ of what was spent, and of one further release; μ² exact,
+    /// in units of 2⁻⁶⁴, which are too large for a JSON number.
     pub fn to_json(&self) -> Value {
         json!({
             "budget": self.name,
             "epsilon": self.epsilon,
             "delta": self.delta,
+            "epsilon_spent": self.spent_epsilon(),
+            "epsilon_left": self.epsilon_left(),
             "total": self.total.units().to_string(),
             "spent": self.spent.units().to_string(),
             "left": self.left().units().to_string(),
@@ -207,8 +215,24 @@ pub struct Purpose<'a> {
     pub study_name: &'a str,
     /// The party that releases.
     pub party: &'a str,
+    /// ε and δ that the study asks for.
+    pub asked: (Epsilon, Delta),
     /// μ of the release.
     pub mu: Mu,
+}
+
+impl<'a> Purpose<'a> {
+    /// The release of a party under a study.
+    pub fn of(study: &'a Study, party: &str) -> Result<Self, Error> {
+        let definition = study.definition();
+        Ok(Self {
+            study_id: study.id(),
+            study_name: definition.name(),
+            party: study.own_party(party)?.name(),
+            asked: (definition.epsilon(), definition.delta()),
+            mu: study.mu(),
+        })
+    }
 }
 
 /// Our folder among what the user's programs keep, if the user has a home.
@@ -255,8 +279,9 @@ impl Ledger {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let ledger = Self::connect(path, flags)?;
         let setup = format!(
-            "BEGIN; {SCHEMA} {} PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {VERSION}; COMMIT;",
-            refusals::SCHEMA
+            "BEGIN; {SCHEMA} {} {} PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {VERSION}; COMMIT;",
+            refusals::SCHEMA,
+            raises::SCHEMA
         );
         ledger.connection.execute_batch(&setup).map_err(|error| ledger.error(error))?;
         Ok(ledger)
@@ -293,8 +318,10 @@ impl Ledger {
         }
         match pragma("user_version")? {
             VERSION => {}
-            1 => {
-                let upgrade = format!("BEGIN; {} PRAGMA user_version = {VERSION}; COMMIT;", refusals::SCHEMA);
+            earlier @ 1..VERSION => {
+                let of_2 = if earlier < 2 { refusals::SCHEMA } else { "" };
+                let upgrade =
+                    format!("BEGIN; {of_2} {} PRAGMA user_version = {VERSION}; COMMIT;", raises::SCHEMA);
                 self.connection.execute_batch(&upgrade).map_err(|error| self.error(error))?;
             }
             version => {
@@ -304,7 +331,7 @@ impl Ledger {
             }
         }
         // Stages may be large, and have checksums of their own.
-        for table in ["budget", "session", "refusal"] {
+        for table in ["budget", "session", "refusal", "raise"] {
             let report: String = self
                 .connection
                 .query_row(&format!("PRAGMA quick_check({table})"), [], |row| row.get(0))
@@ -329,13 +356,18 @@ impl Ledger {
         &self.path
     }
 
-    /// All of it for machines: budgets, sessions and refusals.
+    /// All of it for machines: budgets, sessions, refusals and raises.
     pub fn to_json(&self) -> Result<Value, Error> {
         let budgets: Vec<Value> = self.budgets()?.iter().map(Budget::to_json).collect();
         let sessions: Vec<Value> = self.sessions()?.iter().map(Session::to_json).collect();
         let refusals: Vec<Value> = self.refusals()?.iter().map(Refused::to_json).collect();
+        let raises: Vec<Value> = self.raises()?.iter().map(Raised::to_json).collect();
         Ok(json!({
-            "unit": "2^-64 of mu^2", "budgets": budgets, "sessions": sessions, "refusals": refusals,
+            "unit": "2^-64 of mu^2",
+            "budgets": budgets,
+            "sessions": sessions,
+            "refusals": refusals,
+            "raises": raises,
         }))
     }
 
@@ -489,18 +521,21 @@ impl Ledger {
         }
     }
 
+    /// The budget of this name, or why there is none.
+    pub fn known_budget(&self, name: &str) -> Result<Budget, Error> {
+        self.budget(name)?.ok_or_else(|| Error::NoBudget(NoBudget::Unknown(name.to_owned())))
+    }
+
     /// Refuses a new release that the budget does not allow; charges nothing.
-    pub fn check_budget(&self, name: &str, mu: Mu) -> Result<(), Error> {
-        let unknown = || Error::NoBudget(NoBudget::Unknown(name.to_owned()));
-        let budget = self.budget(name)?.ok_or_else(unknown)?;
-        let charge = mu.squared();
-        if budget.left() < charge {
-            return Err(Error::Overspend {
-                budget: name.to_owned(),
-                needed: charge.to_f64(),
-                left: budget.left().to_f64(),
-                total: budget.total.to_f64(),
-            });
+    pub fn check_budget(&self, name: &str, purpose: &Purpose<'_>) -> Result<(), Error> {
+        let budget = self.known_budget(name)?;
+        if budget.left() < purpose.mu.squared() {
+            let (epsilon, delta) = purpose.asked;
+            return Err(Error::Overspend(Box::new(Overspend {
+                asked: (epsilon.get(), delta.get()),
+                possible: budget.affordable(delta).map(Epsilon::get),
+                budget,
+            })));
         }
         Ok(())
     }
@@ -515,7 +550,7 @@ impl Ledger {
         if let Some(session) = self.session(budget, purpose.study_id, purpose.party)? {
             return Ok(session);
         }
-        self.check_budget(budget, purpose.mu)?;
+        self.check_budget(budget, &purpose)?;
         let charge = purpose.mu.squared();
         let session = Session {
             id: 0,

@@ -9,7 +9,7 @@
 //! ```
 //! use potluck_core::accounting::{Delta, Epsilon};
 //! use potluck_party::reading::ExtraColumns;
-//! use potluck_party::{Access, Error, Ledger, Order, Resources, Table, entropy};
+//! use potluck_party::{Access, Error, Ledger, LostValues, Order, Resources, Table, entropy};
 //! use potluck_release::files::Existing;
 //! use potluck_release::{Draft, Release};
 //!
@@ -45,6 +45,7 @@
 //!     signing_key: None,
 //!     inputs: vec![data.clone()],
 //!     accept_low_accuracy: true, // fifty people are few
+//!     lost_values: LostValues::Refuse,
 //! };
 //! // Nothing is charged before people have agreed to what is promised.
 //! let agreed = order.prepare()?.confirm(|question| {
@@ -70,6 +71,7 @@ pub mod entropy;
 mod error;
 mod kept;
 pub mod ledger;
+mod lost;
 mod memory;
 pub mod order;
 mod pass;
@@ -81,11 +83,13 @@ mod rows;
 pub mod sql;
 mod sums;
 pub mod table;
+pub mod validation;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-pub use error::{Error, NoBudget};
+pub use error::{Error, NoBudget, Overspend};
 pub use ledger::Ledger;
+pub use lost::LostValues;
 pub use order::Order;
 pub use reading::{Access, Reading, Resources};
 pub use refusal::Refusal;

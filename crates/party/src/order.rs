@@ -12,12 +12,13 @@ use std::path::{Path, PathBuf};
 use potluck_release::files::{Existing, refuse_same_file};
 use potluck_release::plan::futility;
 use potluck_release::signing::SigningKey;
-use potluck_release::{Study, statement};
+use potluck_release::{Study, statement, warnings};
 
+use crate::ledger::{Purpose, State};
 use crate::reading::{Access, Reading};
 use crate::release::{Observer, Published, Standing, Terms, draw_from_table, publish_stored};
 use crate::sql::{Fed, Query, Results, Source, StagedRelease};
-use crate::{Error, Ledger, Table, entropy};
+use crate::{Error, Ledger, LostValues, Table, entropy};
 
 /// A release that was asked for.
 pub struct Order {
@@ -39,6 +40,8 @@ pub struct Order {
     pub inputs: Vec<PathBuf>,
     /// Whether to publish even if predicting the mean would do as well as a regression.
     pub accept_low_accuracy: bool,
+    /// What becomes of a table in which most values of a column are lost.
+    pub lost_values: LostValues,
 }
 
 impl Order {
@@ -49,8 +52,11 @@ impl Order {
         let signing_key = self.signing_key.as_deref().map(SigningKey::load).transpose()?;
         let ledger = Ledger::open(&self.ledger)?;
         let budget = ledger.choose_budget(self.budget.as_deref())?;
-        let Self { study, party, ledger: ledger_path, out, existing, accept_low_accuracy, .. } = self;
-        let agreed = Agreed { study, party, ledger: ledger_path, budget, out, existing, signing_key };
+        let Self {
+            study, party, ledger: ledger_path, out, existing, accept_low_accuracy, lost_values, ..
+        } = self;
+        let agreed =
+            Agreed { study, party, ledger: ledger_path, budget, out, existing, signing_key, lost_values };
         let terms = agreed.terms();
         if let Some(session) = terms.session(&ledger)? {
             let standing = Standing::of(&agreed.study, &agreed.party, &ledger, Some(&session))?;
@@ -58,7 +64,7 @@ impl Order {
             return Ok(if complete { Prepared::Repeated(agreed) } else { Prepared::Begun(agreed) });
         }
         terms.check_out(&ledger)?;
-        ledger.check_budget(&agreed.budget, agreed.study.mu())?;
+        ledger.check_budget(&agreed.budget, &Purpose::of(&agreed.study, &agreed.party)?)?;
         Ok(Prepared::New(Question::new(agreed, &ledger, accept_low_accuracy)?))
     }
 
@@ -100,9 +106,8 @@ pub struct Question {
     accept_low_accuracy: bool,
     /// What the release promises, alone and together with those of the other parties.
     pub promise: Vec<String>,
-    /// What the party gives away beside it, if the study makes it refuse its table for what stands
-    /// in it.
-    pub warning: Option<String>,
+    /// What a careful person would ask about.
+    pub warnings: Vec<String>,
     /// How often the table was refused under this study.
     pub refused: usize,
     /// How much of the budget is charged: 1 is all of it.
@@ -118,7 +123,7 @@ impl Question {
         Ok(Self {
             accept_low_accuracy,
             promise: statement::of_release(study, party)?,
-            warning: statement::refusals(study, party)?,
+            warnings: warnings::of_party(study, party)?,
             refused: own.count(),
             share: charge / agreed.terms().balance(ledger)?.total.to_f64(),
             agreed,
@@ -169,6 +174,7 @@ pub struct Agreed {
     out: PathBuf,
     existing: Existing,
     signing_key: Option<SigningKey>,
+    lost_values: LostValues,
 }
 
 impl Agreed {
@@ -195,6 +201,7 @@ impl Agreed {
             out: &self.out,
             existing: self.existing,
             signing_key: self.signing_key.as_ref(),
+            lost_values: self.lost_values,
         }
     }
 
@@ -202,8 +209,20 @@ impl Agreed {
         Ledger::open(&self.ledger)
     }
 
+    /// Whether the charge of this release stands, whatever became of it since.
+    pub fn is_charged(&self) -> Result<bool, Error> {
+        let session = self.terms().session(&self.open()?)?;
+        Ok(session.is_some_and(|session| matches!(session.state, State::Spent | State::Published)))
+    }
+
     fn staged<'a>(&'a self, source: &'a Source) -> StagedRelease<'a> {
-        StagedRelease { study: &self.study, party: &self.party, budget: &self.budget, source }
+        StagedRelease {
+            study: &self.study,
+            party: &self.party,
+            budget: &self.budget,
+            source,
+            lost_values: self.lost_values,
+        }
     }
 
     /// Writes the release from its stages, all of which are stored.

@@ -24,6 +24,7 @@ use potluck_release::study::{Column, Domain, IdKind, Party, Study, TableRows};
 
 use crate::duplicates::{Fingerprints, find_repeated};
 use crate::kept::{Keeper, Kept, Piece};
+use crate::lost::Lost;
 use crate::reading::{Access, ExtraColumns, Reading};
 use crate::rows::Rows;
 use crate::sums::Sums;
@@ -60,6 +61,8 @@ pub(crate) struct Input<'a> {
     memory: u64,
     /// What the first pass kept: nothing if it did not fit.
     kept: OnceLock<Option<Kept>>,
+    /// How many values are lost, once it was read, and of how many rows.
+    lost: Mutex<LostOf>,
 }
 
 impl<'a> Input<'a> {
@@ -80,6 +83,7 @@ impl<'a> Input<'a> {
             searched: AtomicBool::new(false),
             memory: 0,
             kept: OnceLock::new(),
+            lost: Mutex::new(LostOf { values: Lost::none(party.columns().len()), rows: 0 }),
         })
     }
 
@@ -115,6 +119,7 @@ impl<'a> Input<'a> {
         let start = || Worker {
             sums: (!adding.shares).then(|| Sums::zero(stage)),
             fingerprints: search.then(|| Fingerprints::new(self.tmp, self.threads, rows.expected())),
+            lost: Lost::none(self.party.columns().len()),
             encoded: EncodedRows::default(),
             subjects: Vec::new(),
             pieces: Vec::new(),
@@ -125,10 +130,13 @@ impl<'a> Input<'a> {
             })?,
             _ => self.read(stage, search, &adding, start)?,
         };
-        self.check_rows(adding.done.load(Ordering::Relaxed))?;
+        let found = adding.done.load(Ordering::Relaxed);
+        self.check_rows(found)?;
         let mut fingerprints = Vec::with_capacity(workers.len());
         let mut total = adding.total.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let mut lost = Lost::none(self.party.columns().len());
         for worker in workers {
+            lost.merge(worker.lost.counts());
             if let Some(own) = worker.sums {
                 total.merge(&own);
             }
@@ -141,7 +149,14 @@ impl<'a> Input<'a> {
         }
         self.check_unchanged()?;
         self.searched.store(true, Ordering::Relaxed);
+        *lock(&self.lost) = LostOf { values: lost, rows: found };
         Ok(total)
+    }
+
+    /// Refuses the table if most values of a column were lost in the last pass.
+    pub(crate) fn refuse_lost(&self) -> Result<(), Error> {
+        let lost = lock(&self.lost);
+        lost.values.refuse(self.table.name(), self.party.columns(), lost.rows)
     }
 
     /// Reads the table, adds up its rows, and keeps them for later passes if there are any that may.
@@ -172,6 +187,7 @@ impl<'a> Input<'a> {
             if let (Some(fingerprints), Some(ids)) = (&mut worker.fingerprints, &ids) {
                 fingerprints.add(&ids.fingerprints(&adding.hash))?;
             }
+            worker.lost.add(self.party.columns(), &values);
             adding.add(worker, first, &values, ids.as_ref())?;
             if let Some(keeper) = &keeper {
                 keeper.keep(&mut worker.pieces, Piece { first, rows: values, ids });
@@ -224,16 +240,7 @@ impl<'a> Input<'a> {
                 if repeated.binary_search(fingerprint).is_ok()
                     && let Some(earlier) = rows.insert(ids.text(index), row)
                 {
-                    return Err(Error::Value {
-                        table: self.table.name().to_owned(),
-                        column: self.id_columns.join(", "),
-                        row,
-                        problem: format!(
-                            "the id is the same as in row {earlier}; a table has one row for each subject"
-                        )
-                        .into(),
-                    }
-                    .refusing(Refusal::DuplicateId));
+                    return Err(same_id(self.table.name(), &self.id_columns.join(", "), row, earlier));
                 }
             }
             first += batch.num_rows() as u64;
@@ -241,7 +248,7 @@ impl<'a> Input<'a> {
         Ok(())
     }
 
-    /// Validates the whole table. `progress` is told how many rows are done.
+    /// Validates the whole table, as the first pass of a release. `progress` is told how many rows are done.
     pub(crate) fn validate(&self, progress: &Progress<'_>) -> Result<(), Error> {
         let stage = self.study.first_stage(self.party.name())?;
         let statistic = Statistic::Standardise { squares: Vec::new() };
@@ -272,6 +279,18 @@ impl<'a> Input<'a> {
     }
 }
 
+/// The id of a row stands in an earlier one.
+pub(crate) fn same_id(table: &str, id_column: &str, row: u64, earlier: u64) -> Error {
+    Error::Value {
+        table: table.to_owned(),
+        column: id_column.to_owned(),
+        row,
+        problem: format!("the id is the same as in row {earlier}; a table has one row for each subject")
+            .into(),
+    }
+    .refusing(Refusal::DuplicateId)
+}
+
 /// The columns to read, the party's and then the id column if there is one, of a table with columns
 /// of these names; refuses one that has not what the study expects.
 pub(crate) fn check_names(
@@ -281,7 +300,20 @@ pub(crate) fn check_names(
     table: &str,
     found: &[String],
 ) -> Result<Vec<String>, Error> {
+    let (columns, problems) = look_for_names(study, party, access, table, found);
+    problems.into_iter().next().map_or(Ok(columns), Err)
+}
+
+/// The same, and everything that is wrong with the names.
+pub(crate) fn look_for_names(
+    study: &Study,
+    party: &Party,
+    access: &Access,
+    table: &str,
+    found: &[String],
+) -> (Vec<String>, Vec<Error>) {
     let id_columns = access.id_columns(study);
+    let mut problems = Vec::new();
     let refuse = |column: &str, what: &str, remedy| Error::Column {
         table: table.to_owned(),
         column: column.to_owned(),
@@ -290,9 +322,14 @@ pub(crate) fn check_names(
     let mut columns: Vec<String> = party.columns().iter().map(|column| column.name().to_owned()).collect();
     for id_column in &id_columns {
         if columns.contains(id_column) {
-            return Err(refuse(id_column, "is both the id and a column of the study", Remedy::OtherIdColumn));
+            problems.push(refuse(
+                id_column,
+                "is both the id and a column of the study",
+                Remedy::OtherIdColumn,
+            ));
+        } else {
+            columns.push(id_column.clone());
         }
-        columns.push(id_column.clone());
     }
     for column in &columns {
         if !found.contains(column) {
@@ -302,15 +339,14 @@ pub(crate) fn check_names(
             } else {
                 Remedy::CheckSpelling
             };
-            return Err(refuse(column, "is missing", remedy));
+            problems.push(refuse(column, "is missing", remedy));
         }
     }
-    if let (ExtraColumns::Refuse, Some(column)) =
-        (access.extra_columns, found.iter().find(|column| !columns.contains(column)))
-    {
-        return Err(refuse(column, "is not in the study", Remedy::IgnoreExtra));
+    if access.extra_columns == ExtraColumns::Refuse {
+        let extra = found.iter().filter(|column| !columns.contains(column));
+        problems.extend(extra.map(|column| refuse(column, "is not in the study", Remedy::IgnoreExtra)));
     }
-    Ok(columns)
+    (columns, problems)
 }
 
 /// Bytes that a decoded value of a column takes.
@@ -367,12 +403,19 @@ impl<'a> Adding<'a> {
     }
 }
 
+/// How many values of each column are lost, of so many rows. No `Debug`: these are private.
+struct LostOf {
+    values: Lost,
+    rows: u64,
+}
+
 /// What a thread works with.
 struct Worker {
     /// Nothing if all threads share one set of sums.
     sums: Option<Sums>,
     /// Nothing if nobody looks for duplicate ids.
     fingerprints: Option<Fingerprints>,
+    lost: Lost,
     /// The batch in hand, encoded, and who its subjects are.
     encoded: EncodedRows,
     subjects: Vec<SubjectDigest>,

@@ -9,9 +9,7 @@ use potluck_release::Study;
 use potluck_release::study::IdKind;
 
 use crate::memory::allowance;
-use crate::pass::{self, Input};
-use crate::release::progress;
-use crate::{Error, Observer, Table};
+use crate::{Error, Table, pass};
 
 /// What of the machine may be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -118,12 +116,4 @@ pub struct Reading<'a> {
     pub table: &'a Table,
     /// How it is read.
     pub access: &'a Access,
-}
-
-impl Reading<'_> {
-    /// Reads the whole table and checks everything that a release would check of it. Nothing is
-    /// charged, and nothing is published.
-    pub fn validate(&self, observer: &dyn Observer) -> Result<(), Error> {
-        Input::new(self)?.validate(&progress(observer))
-    }
 }

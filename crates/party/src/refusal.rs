@@ -20,12 +20,22 @@ pub enum Refusal {
     Type,
     /// A line of a file is not CSV, or not text.
     Line,
+    /// Most values of a column are missing, outside of its bounds or none of its levels.
+    LostValues,
 }
 
 impl Refusal {
     /// All of them.
-    pub const ALL: [Self; 7] =
-        [Self::Rows, Self::Id, Self::DuplicateId, Self::Number, Self::Value, Self::Type, Self::Line];
+    pub const ALL: [Self; 8] = [
+        Self::Rows,
+        Self::Id,
+        Self::DuplicateId,
+        Self::Number,
+        Self::Value,
+        Self::Type,
+        Self::Line,
+        Self::LostValues,
+    ];
 
     /// Its name in files.
     pub fn name(self) -> &'static str {
@@ -37,6 +47,7 @@ impl Refusal {
             Self::Value => "value",
             Self::Type => "type",
             Self::Line => "line",
+            Self::LostValues => "lost-values",
         }
     }
 
@@ -50,6 +61,7 @@ impl Refusal {
             Self::Value => "missing value or unknown level",
             Self::Type => "type of a column",
             Self::Line => "line that cannot be read",
+            Self::LostValues => "most values of a column missing or out of range",
         }
     }
 

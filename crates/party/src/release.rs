@@ -17,7 +17,7 @@ use crate::ledger::{Budget, CHUNK, Purpose, Session, State, StoredStage};
 use crate::pass::Input;
 use crate::reading::{Access, Reading};
 use crate::sums::{RowNoise, Sums, keeps_rows};
-use crate::{Error, Ledger, NoBudget, Table, entropy};
+use crate::{Error, Ledger, LostValues, Table, entropy};
 
 /// Under what a release is drawn: whose it is, what is charged, and where it goes.
 #[derive(Clone, Copy)]
@@ -34,6 +34,8 @@ pub struct Terms<'a> {
     pub existing: Existing,
     /// The key to sign with.
     pub signing_key: Option<&'a SigningKey>,
+    /// What becomes of a table in which most values of a column are lost.
+    pub lost_values: LostValues,
 }
 
 impl Terms<'_> {
@@ -54,8 +56,7 @@ impl Terms<'_> {
 
     /// How the budget stands.
     pub(crate) fn balance(&self, ledger: &Ledger) -> Result<Budget, Error> {
-        let unknown = || Error::NoBudget(NoBudget::Unknown(self.budget.to_owned()));
-        ledger.budget(self.budget)?.ok_or_else(unknown)
+        ledger.known_budget(self.budget)
     }
 }
 
@@ -184,6 +185,8 @@ pub(crate) fn draw_from_table<R: CryptoRng>(
     terms.check_out(ledger)?;
     let session = reserve(study, party, terms.budget, ledger)?;
     observer.step(Step::Reserved);
+    // A charge that stands is not mended by a refusal.
+    let refuse_lost = terms.lost_values == LostValues::Refuse && session.state == State::Reserved;
 
     let mut input = None;
     let mut repeated = true;
@@ -196,7 +199,11 @@ pub(crate) fn draw_from_table<R: CryptoRng>(
         observer.stage(standing.stage.name, standing.position());
         let input = &mut input;
         draw(&standing, ledger, &session, observer, &seed, || {
-            read_table(reading, input, &standing.stage, observer)
+            let (input, read) = read_table(reading, input, &standing.stage, observer)?;
+            if refuse_lost && standing.position() == 0 {
+                input.refuse_lost()?;
+            }
+            Ok(read)
         })?;
     }
 }
@@ -223,14 +230,7 @@ pub(crate) fn reserve(
     budget: &str,
     ledger: &mut Ledger,
 ) -> Result<Session, Error> {
-    let definition = study.definition();
-    let purpose = Purpose {
-        study_id: study.id(),
-        study_name: definition.name(),
-        party: study.own_party(party)?.name(),
-        mu: study.mu(),
-    };
-    ledger.reserve(budget, purpose)
+    ledger.reserve(budget, Purpose::of(study, party)?)
 }
 
 /// How far a release has come: what is stored, and the stage that is next.
@@ -353,7 +353,7 @@ fn read_table<'a, 'i>(
     known: &'i mut Option<Input<'a>>,
     stage: &Stage,
     observer: &dyn Observer,
-) -> Result<Read<'i>, Error> {
+) -> Result<(&'i Input<'a>, Read<'i>), Error> {
     let input = match known {
         Some(input) => input,
         // Rows that are kept in the release pass through: memory must not grow with them.
@@ -364,9 +364,9 @@ fn read_table<'a, 'i>(
     // Rows that are kept are read again when their noise is drawn.
     if keeps_rows(stage) {
         input.validate(&progress)?;
-        return Ok(Read::Rows(input));
+        return Ok((input, Read::Rows(input)));
     }
-    input.sums(stage, &progress).map(Read::Sums)
+    Ok((input, Read::Sums(input.sums(stage, &progress)?)))
 }
 
 /// Writes the file from the stored stages and gives it its name.

@@ -18,7 +18,7 @@ fn delta() -> Delta {
 }
 
 fn purpose(study_id: &str, mu: Mu) -> Purpose<'_> {
-    Purpose { study_id, study_name: "study", party: "north", mu }
+    Purpose { study_id, study_name: "study", party: "north", asked: (epsilon(1.0), delta()), mu }
 }
 
 fn store(ledger: &mut Ledger, session: &Session, noised: &[i64]) -> Result<(), Error> {
@@ -273,7 +273,7 @@ fn a_ledger_of_version_1_is_taken_over_with_all_that_it_has() {
     ledger.spend(&other).unwrap();
     drop(ledger);
     let connection = Connection::open(&path).unwrap();
-    connection.execute_batch("DROP TABLE refusal; PRAGMA user_version = 1;").unwrap();
+    connection.execute_batch("DROP TABLE refusal; DROP TABLE raise; PRAGMA user_version = 1;").unwrap();
     drop(connection);
     for _ in 0..2 {
         let mut ledger = Ledger::open(&path).unwrap();
@@ -285,7 +285,7 @@ fn a_ledger_of_version_1_is_taken_over_with_all_that_it_has() {
         assert_eq!(ledger.refusals().unwrap().len(), before + 1);
     }
     // What a later version left is not understood.
-    Connection::open(&path).unwrap().execute_batch("PRAGMA user_version = 3;").unwrap();
+    Connection::open(&path).unwrap().execute_batch("PRAGMA user_version = 4;").unwrap();
     assert!(matches!(Ledger::open(&path), Err(Error::LedgerDamaged { .. })));
 }
 
@@ -362,4 +362,85 @@ fn refusals_are_kept_by_kind_and_nothing_else_is() {
         .unwrap();
     let changed = Ledger::open(&path).unwrap().refusals();
     assert!(matches!(changed, Err(Error::LedgerDamaged { .. })));
+}
+
+#[test]
+fn a_budget_is_raised_explicitly_and_never_lowered() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("ledger.sqlite");
+    let mut ledger = Ledger::open_or_create(&path).unwrap();
+    ledger.set_budget("people", epsilon(1.0), delta()).unwrap();
+    let whole = Mu::analytic(epsilon(1.0), delta()).unwrap();
+    ledger.reserve("people", purpose("a", whole)).unwrap();
+    let one = Mu::from_numerator(1).unwrap();
+    assert!(matches!(ledger.reserve("people", purpose("b", one)), Err(Error::Overspend(_))));
+
+    for (smaller, delta) in [(1.0, 1e-6), (0.5, 1e-6), (1.0, 1e-7)] {
+        let refused = ledger.prepare_raise("people", epsilon(smaller), Delta::new(delta).unwrap());
+        assert!(matches!(refused, Err(Error::NoRaise { .. })), "{smaller} {delta}");
+    }
+    assert!(matches!(ledger.prepare_raise("nobody", epsilon(2.0), delta()), Err(Error::NoBudget(_))));
+
+    let raise = ledger.prepare_raise("people", epsilon(2.0), delta()).unwrap();
+    let promise = raise.promise().join(" ");
+    for words in
+        ["within ε = 1, δ = 1e-6", "within ε = 2, δ = 1e-6", "out already included", "cannot be taken back"]
+    {
+        assert!(promise.contains(words), "{words}: {promise}");
+    }
+    // Looking changes nothing.
+    assert_eq!(ledger.budget("people").unwrap().unwrap(), raise.budget);
+    assert!(ledger.raises().unwrap().is_empty());
+
+    let raised = ledger.raise(&raise).unwrap();
+    let total = Mu::analytic(epsilon(2.0), delta()).unwrap().squared();
+    assert_eq!((raised.total, raised.spent), (total, whole.squared()), "what was spent stays spent");
+    let largest = Mu::from_numerator(u64::try_from(raised.left().units().isqrt()).unwrap()).unwrap();
+    let beyond = Mu::from_numerator(largest.numerator() + 1).unwrap();
+    assert!(ledger.reserve("people", purpose("b", beyond)).is_err(), "the new total holds exactly");
+    ledger.reserve("people", purpose("b", largest)).unwrap();
+    // Agreed to when the budget was another one.
+    assert!(matches!(ledger.raise(&raise), Err(Error::NoRaise { .. } | Error::BudgetChanged { .. })));
+    assert_eq!(ledger.raises().unwrap().len(), 1);
+}
+
+#[test]
+fn every_raise_is_recorded() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("ledger.sqlite");
+    let mut ledger = Ledger::open_or_create(&path).unwrap();
+    ledger.set_budget("people", epsilon(1.0), delta()).unwrap();
+    for larger in [2.0, 3.0] {
+        let raise = ledger.prepare_raise("people", epsilon(larger), delta()).unwrap();
+        ledger.raise(&raise).unwrap();
+    }
+    drop(ledger);
+    let ledger = Ledger::open(&path).unwrap();
+    let steps: Vec<_> = ledger.raises().unwrap().iter().map(|raised| (raised.from, raised.to)).collect();
+    assert_eq!(steps, [((1.0, 1e-6), (2.0, 1e-6)), ((2.0, 1e-6), (3.0, 1e-6))]);
+    assert_eq!(ledger.to_json().unwrap()["raises"][1]["old_epsilon"], 2.0);
+    drop(ledger);
+    Connection::open(&path).unwrap().execute_batch("UPDATE raise SET epsilon = 2.5 WHERE id = 1").unwrap();
+    assert!(matches!(Ledger::open(&path).unwrap().raises(), Err(Error::LedgerDamaged { .. })));
+}
+
+#[test]
+fn what_is_refused_is_said_in_epsilon_with_a_remedy_that_is_possible() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut ledger = Ledger::open_or_create(&folder.path().join("ledger.sqlite")).unwrap();
+    ledger.set_budget("people", epsilon(1.0), delta()).unwrap();
+    let mu = |value: f64| Mu::analytic(epsilon(value), delta()).unwrap();
+    ledger.reserve("people", purpose("a", mu(0.9))).unwrap();
+    let asked = |study_id| purpose(study_id, mu(1.0));
+    let Err(Error::Overspend(refused)) = ledger.reserve("people", asked("b")) else { panic!("it fits") };
+    let possible = refused.possible.unwrap();
+    let said = Error::Overspend(refused).to_string();
+    assert!(said.contains(&format!("ε up to {possible}")) && said.contains("ε = 0.9"), "{said}");
+    assert!(!said.contains('μ') && said.contains("potluck ledger raise"), "{said}");
+    // What is offered is possible.
+    ledger.reserve("people", purpose("c", mu(possible))).unwrap();
+    let left = ledger.budget("people").unwrap().unwrap().left().units().isqrt();
+    ledger.reserve("people", purpose("d", Mu::from_numerator(left as u64).unwrap())).unwrap();
+    let said = ledger.reserve("people", asked("b")).unwrap_err().to_string();
+    assert!(said.contains("Nothing is left") && !said.contains("up to"), "{said}");
 }

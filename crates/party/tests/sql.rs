@@ -16,7 +16,7 @@ use potluck_party::release::release_with;
 use potluck_party::sql::{
     Description, Dialect, Fed, Query, Remembered, ResultRow, Results, Source, StagedRelease,
 };
-use potluck_party::{Error, Ledger, Observer, Refusal, Step};
+use potluck_party::{Error, Ledger, LostValues, Observer, Refusal, Step};
 use potluck_release::files::Existing;
 use potluck_release::study::IdKind;
 use potluck_release::{Release, Study};
@@ -45,7 +45,7 @@ fn source(study: &Study, dialect: Dialect) -> Source {
 }
 
 fn staged<'a>(study: &'a Study, source: &'a Source) -> StagedRelease<'a> {
-    StagedRelease { study, party: PARTY, budget: "patients", source }
+    StagedRelease { study, party: PARTY, budget: "patients", source, lost_values: LostValues::Accept }
 }
 
 fn subjects(rows: u64) -> Vec<Subject> {
@@ -115,6 +115,9 @@ fn answer(
         Statistic::Standardise { .. } | Statistic::Moments => {
             rows.push(row("sums", 0, text(&everybody, &exact)));
         }
+    }
+    if earlier.is_empty() {
+        rows.push(row("lost", 0, "1 0 2 3".to_owned()));
     }
     rows
 }
@@ -234,7 +237,7 @@ fn a_result_that_is_not_quite_right_costs_nothing() {
         ("more rows in the sums", "no table of this study", |rows| {
             rows[3].2 = rows[3].2.replacen("40 ", "41 ", 1);
         }),
-        ("no sums", "lacks sums", |rows| drop(rows.pop())),
+        ("no sums", "lacks sums", |rows| drop(rows.remove(3))),
         ("sums twice", "just once", |rows| rows.push(rows[3].clone())),
         ("sums elsewhere", "just once", |rows| rows[3].1 = 1),
         ("sums before the first", "just once", |rows| rows[3].1 = -1),
@@ -462,7 +465,8 @@ fn results_are_bound_to_study_party_stage_dialect_and_table() {
     let mut fingerprints = HashSet::new();
     let mut add = |study: &Study, party: &str, description: Description| {
         let source = Source::new(study, party, description).unwrap();
-        let staged = StagedRelease { study, party, budget: "patients", source: &source };
+        let lost_values = LostValues::Accept;
+        let staged = StagedRelease { study, party, budget: "patients", source: &source, lost_values };
         let query = staged.next_query(&ledger).unwrap().unwrap();
         assert!(query.text.contains(&format!("'{}'", query.fingerprint)));
         for character in ["%", "::", "?"] {
@@ -573,4 +577,37 @@ fn the_state_folder_remembers_the_table_of_one_release() {
     assert!(load(&other).unwrap().is_none());
     fs::write(state.join("clinic.source.json"), "{").unwrap();
     assert!(load(&study).err().unwrap().to_string().contains("damaged"));
+}
+
+/// Most of a column is lost: the result is refused before its charge, unless people mean it, and
+/// the refusal is remembered.
+#[test]
+fn lost_values_are_refused_from_an_engine_too() {
+    let study = calibrated();
+    let source = source(&study, Dialect::DuckDb);
+    let folder = tempfile::tempdir().unwrap();
+    let mut ledger = new_ledger(folder.path());
+    let accepting = staged(&study, &source);
+    let strict = StagedRelease { lost_values: LostValues::Refuse, ..staged(&study, &source) };
+    let query = strict.next_query(&ledger).unwrap().unwrap();
+    assert!(query.text.contains("potluck_lost_part"));
+    let mut rows = answer(&study, Dialect::DuckDb, &subjects(ROWS), &[], &query);
+    let at = rows.iter().position(|(part, _, _)| part == "lost").unwrap();
+    // Sums of another form, counts that nobody can have, and no counts at all.
+    for wrong in ["21 0 0", "41 0 0 0", "-1 0 0 0"] {
+        wrong.clone_into(&mut rows[at].2);
+        assert!(accepting.feed(&mut ledger, &results(&rows), &()).is_err(), "{wrong}");
+    }
+    let without: Vec<_> = rows.iter().filter(|(part, _, _)| part != "lost").cloned().collect();
+    assert!(accepting.feed(&mut ledger, &results(&without), &()).is_err());
+    assert!(ledger.refusals().unwrap().is_empty());
+    "21 0 0 0".clone_into(&mut rows[at].2);
+    let refused = strict.feed(&mut ledger, &results(&rows), &()).err().unwrap();
+    assert_eq!(refused.refusal(), Some(Refusal::LostValues));
+    assert!(refused.to_string().contains("\"age\"") && !refused.to_string().contains("21"), "{refused}");
+    assert_eq!((spent(&ledger), ledger.refusals().unwrap().len()), (MuSquared::ZERO, 1));
+    assert_eq!(accepting.feed(&mut ledger, &results(&rows), &()).unwrap(), Fed::Stored);
+    // Later stages do not ask.
+    let query = strict.next_query(&ledger).unwrap().unwrap();
+    assert!(!query.text.contains("potluck_lost_part"));
 }

@@ -5,11 +5,14 @@
 
 use potluck_party::NoBudget;
 use potluck_party::predict::PredictError;
+use potluck_party::validation::Validation;
 use potluck_release::Fault;
 use potluck_release::guard::Panicked;
 use potluck_release::remedy::{Command, Remedy, Voice};
 use pyo3::exceptions::{PyException, PyImportError};
 use pyo3::prelude::*;
+
+use crate::json;
 
 /// Documented where they are defined, in potluck/_errors.py.
 mod exceptions {
@@ -170,7 +173,8 @@ fn of_client(error: &potluck_client::Error) -> String {
     }
 }
 
-fn of_party(error: &potluck_party::Error) -> String {
+/// An error of the private side in words of this package.
+pub(crate) fn of_party(error: &potluck_party::Error) -> String {
     use potluck_party::Error as E;
     match error {
         E::Release(error) => of_release(error),
@@ -197,6 +201,7 @@ fn of_party(error: &potluck_party::Error) -> String {
             "there is no ledger at {}; make one with potluck.Ledger(…).init(budget, epsilon, delta)",
             path.display()
         ),
+        E::Overspend(overspend) => overspend.in_words("Ledger.raise_budget(…)"),
         E::NoBudget(NoBudget::Unknown(name)) => format!(
             "the ledger has no budget {name:?}; set it with potluck.Ledger(…).init({name:?}, epsilon, delta)"
         ),
@@ -236,6 +241,9 @@ impl Voice for Package {
             }
             Remedy::RemoveState => "remove it and make the call again",
             Remedy::ExportResult | Remedy::ResultOfQuery => "make the same call again",
+            Remedy::AcceptLost => {
+                "look at the table with study.validate(…); if it is meant so, pass accept_lost_values=True"
+            }
             Remedy::NewKey => "make one with potluck.new_signing_key(path)",
             Remedy::PublicKeyBeside => "potluck.new_signing_key(path) writes one beside the private key",
             Remedy::JoinPartial => "add it, or join what there is with partial=True",
@@ -246,6 +254,20 @@ impl Voice for Package {
         };
         words.to_owned()
     }
+}
+
+/// A table that a release would refuse: every reason in one exception, which has what was counted
+/// as its `report`.
+pub(crate) fn of_problems(py: Python<'_>, validation: &Validation) -> Result<Error, Error> {
+    let problems: Vec<String> =
+        validation.problems.iter().map(|found| found.in_words(&of_party(&found.error))).collect();
+    let message = match problems.as_slice() {
+        [only] => only.clone(),
+        many => format!("a release would refuse this table:\n- {}", many.join("\n- ")),
+    };
+    let error = InputError::new_err(message);
+    error.value(py).setattr("report", json::to_python(py, &validation.to_json(of_party))?)?;
+    Ok(Error::Python(error))
 }
 
 /// What other software raised while it handed over a table. Its message may quote a value, so only

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use potluck_core::accounting::{Delta, Epsilon};
 use potluck_party::ledger::default_path;
 use pyo3::prelude::*;
-use pyo3::types::PyType;
+use pyo3::types::{PyBool, PyType};
 
 use crate::errors::Error;
 use crate::{json, work};
@@ -64,7 +64,42 @@ impl Ledger {
         Ok(json::to_python(py, &budget.to_json())?)
     }
 
-    /// Budgets, sessions and refusals, as `potluck ledger show --json` prints them. μ² is exact:
+    /// Raises a budget to a larger (ε, δ). Everything ever charged to it, releases that are out
+    /// already included, then has that guarantee and no better one; it is recorded and cannot be
+    /// taken back. With `confirm=True` somebody at the keyboard is asked; a callable is given the
+    /// question and returns whether to go on; False asks nobody.
+    #[pyo3(signature = (budget, epsilon, delta, *, confirm=None))]
+    fn raise_budget<'py>(
+        &self,
+        py: Python<'py>,
+        budget: &str,
+        epsilon: f64,
+        delta: f64,
+        confirm: Option<&Bound<'py, PyAny>>,
+    ) -> Result<Bound<'py, PyAny>, Error> {
+        let epsilon = Epsilon::new(epsilon).map_err(potluck_release::Error::from)?;
+        let delta = Delta::new(delta).map_err(potluck_release::Error::from)?;
+        let raise = work::away(py, || {
+            potluck_party::Ledger::open(&self.path)?.prepare_raise(budget, epsilon, delta)
+        })?;
+        // Whoever does not say otherwise is asked: it concerns everyone in the table.
+        let confirm = match confirm {
+            Some(confirm) => confirm.clone(),
+            None => PyBool::new(py, true).to_owned().into_any(),
+        };
+        let asked = py.import("potluck._order")?.call_method1("asked", (confirm,))?;
+        if !asked.is_none() {
+            let question = format!("{}\nRaise the budget?", raise.promise().join("\n"));
+            if !asked.call1((question,))?.is_truthy()? {
+                return Err(Error::Usage("not agreed; nothing was changed".to_owned()));
+            }
+        }
+        let raised = work::away(py, || potluck_party::Ledger::open(&self.path)?.raise(&raise))?;
+        Ok(json::to_python(py, &raised.to_json())?)
+    }
+
+    /// Budgets, sessions, refusals and raises, as `potluck ledger show --json` prints them: of each
+    /// budget ε at its δ of what was spent, and the largest of one further release. μ² is exact:
     /// text, in units of 2⁻⁶⁴.
     fn show<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>, Error> {
         let shown = work::away(py, || potluck_party::Ledger::open(&self.path)?.to_json())?;

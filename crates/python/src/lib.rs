@@ -48,7 +48,7 @@ mod _potluck {
     #[pymodule_export]
     use super::release::{Published, release};
     #[pymodule_export]
-    use super::staged::StagedRelease;
+    use super::staged::{StagedRelease, StagedValidation};
     #[pymodule_export]
     use super::study::{Categorical, Numeric, Study};
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use potluck_party::order::{Prepared, Question};
 use potluck_party::reading::ExtraColumns;
-use potluck_party::{Access, Resources, Table};
+use potluck_party::{Access, LostValues, Resources, Table};
 use pyo3::prelude::*;
 
 use crate::errors::Error;
@@ -70,6 +70,7 @@ pub(crate) struct Order {
     out: Option<PathBuf>,
     signing_key: Option<PathBuf>,
     accept_low_accuracy: bool,
+    accept_lost_values: bool,
     overwrite: bool,
     asked: Option<Py<PyAny>>,
 }
@@ -84,6 +85,7 @@ impl<'py> FromPyObject<'_, 'py> for Order {
             out: given.getattr("out")?.extract()?,
             signing_key: given.getattr("signing_key")?.extract()?,
             accept_low_accuracy: given.getattr("accept_low_accuracy")?.extract()?,
+            accept_lost_values: given.getattr("accept_lost_values")?.extract()?,
             overwrite: given.getattr("overwrite")?.extract()?,
             asked: given.getattr("asked")?.extract()?,
         })
@@ -110,6 +112,7 @@ impl Order {
             signing_key: self.signing_key,
             inputs: data.map(Path::to_owned).into_iter().collect(),
             accept_low_accuracy: self.accept_low_accuracy,
+            lost_values: LostValues::accepted(self.accept_lost_values),
         };
         Ok((work::away(py, || order.prepare())?, Asked(self.asked)))
     }
@@ -131,7 +134,7 @@ impl Asked {
 
 fn in_words(question: &Question) -> String {
     let mut text = question.promise.join("\n");
-    if let Some(warning) = &question.warning {
+    for warning in &question.warnings {
         text.push_str(&format!("\nCareful: {warning}"));
     }
     if question.refused > 0 {

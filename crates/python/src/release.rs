@@ -29,11 +29,12 @@ pub(crate) struct Published {
     /// Whether its noise had been drawn before: then the table was not read, and this is the same
     /// release again.
     repeated: bool,
-    /// What is left of the budget after this release, as μ²: the sum of squares that charges add up
-    /// to, not ε.
-    budget_left: f64,
-    /// The budget in all, as μ².
-    budget_total: f64,
+    /// The largest ε that one further release could have, at the budget's δ; 0 if none could.
+    epsilon_left: f64,
+    /// ε of the budget in all.
+    budget_epsilon: f64,
+    /// δ of the budget in all.
+    budget_delta: f64,
 }
 
 impl From<potluck_party::Published> for Published {
@@ -45,8 +46,9 @@ impl From<potluck_party::Published> for Published {
             party: published.party,
             signed_by: published.release.signer.map(|key| key.to_string()),
             repeated: published.repeated,
-            budget_left: published.budget.left().to_f64(),
-            budget_total: published.budget.total.to_f64(),
+            epsilon_left: published.budget.epsilon_left(),
+            budget_epsilon: published.budget.epsilon,
+            budget_delta: published.budget.delta,
         }
     }
 }
@@ -58,13 +60,11 @@ impl Published {
     }
 
     fn __repr__(&self) -> String {
-        let share = if self.budget_total > 0.0 { self.budget_left / self.budget_total } else { 0.0 };
-        format!(
-            "<Published {}: release of {}, {:.1}% of the budget left>",
-            self.path.display(),
-            self.party,
-            100.0 * share
-        )
+        let left = match self.epsilon_left {
+            0.0 => "nothing of the budget is left".to_owned(),
+            left => format!("ε = {left} of the budget is left"),
+        };
+        format!("<Published {}: release of {}, {left}>", self.path.display(), self.party)
     }
 
     /// Everything it knows, and what makes it of that again.
@@ -76,8 +76,9 @@ impl Published {
             &self.party,
             &self.signed_by,
             self.repeated,
-            self.budget_left,
-            self.budget_total,
+            self.epsilon_left,
+            self.budget_epsilon,
+            self.budget_delta,
         );
         Ok((py.get_type::<Self>().getattr("_of")?, known.into_pyobject(py)?))
     }
@@ -92,10 +93,21 @@ impl Published {
         party: String,
         signed_by: Option<String>,
         repeated: bool,
-        budget_left: f64,
-        budget_total: f64,
+        epsilon_left: f64,
+        budget_epsilon: f64,
+        budget_delta: f64,
     ) -> Self {
-        Self { path, content_hash, study_id, party, signed_by, repeated, budget_left, budget_total }
+        Self {
+            path,
+            content_hash,
+            study_id,
+            party,
+            signed_by,
+            repeated,
+            epsilon_left,
+            budget_epsilon,
+            budget_delta,
+        }
     }
 }
 

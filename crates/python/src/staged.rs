@@ -1,7 +1,7 @@
 //! Releases from tables that stay in their engines: what potluck/sql.py and potluck/spark.py drive.
 
 use potluck_party::order::{Agreed, Prepared};
-use potluck_party::sql::{Description, Dialect, ResultRow, Results, Source, UnknownDialect};
+use potluck_party::sql::{CheckQuery, Description, Dialect, ResultRow, Results, Source, UnknownDialect};
 use potluck_release::guard::guarded;
 use pyo3::prelude::*;
 use pyo3_arrow::input::AnyRecordBatch;
@@ -9,7 +9,7 @@ use pyo3_arrow::input::AnyRecordBatch;
 use crate::errors::{Error, while_handing_over};
 use crate::order::Order;
 use crate::release::Published;
-use crate::study::Study;
+use crate::study::{Study, validated};
 use crate::work;
 
 /// What the result of a query is called in messages.
@@ -41,10 +41,7 @@ impl StagedRelease {
         table: String,
         id: Option<String>,
     ) -> Result<Self, Error> {
-        let dialect: Dialect =
-            dialect.parse().map_err(|unknown: UnknownDialect| Error::Usage(unknown.to_string()))?;
-        let description = Description { dialect, table, id, booleans: Vec::new(), dates: Vec::new() };
-        let source = Source::new(study.sealed_study()?, party, description)?;
+        let source = source(study.sealed_study()?, party, dialect, table, id)?;
         let (prepared, asked) = order.prepare(py, study, party, None)?;
         let complete = matches!(prepared, Prepared::Repeated(_));
         let agreed = prepared.confirm(|question| {
@@ -89,28 +86,7 @@ impl StagedRelease {
 
     /// Takes the answer to it, rows of three or an Arrow stream, and stores it with noise added.
     fn feed(&self, py: Python<'_>, answer: &Bound<'_, PyAny>) -> Result<(), Error> {
-        let results = if answer.hasattr("__arrow_c_stream__")? {
-            let failed = |error| while_handing_over(py, ANSWER, error);
-            let reader = answer.extract::<AnyRecordBatch>().and_then(AnyRecordBatch::into_reader);
-            let batches = reader.map_err(failed)?.map(|batch| {
-                // What the other side says may quote a sum.
-                batch.map_err(|_| potluck_party::Error::Table {
-                    table: ANSWER.to_owned(),
-                    problem: "could not be read to its end; make the same call again".into(),
-                })
-            });
-            guarded(|| Results::from_batches(ANSWER, batches))??
-        } else {
-            let mut rows = Vec::new();
-            for row in answer.try_iter()? {
-                let (part, number, value) = row?.extract().map_err(|_| {
-                    // What the conversion says may quote a sum.
-                    Error::Input(format!("{ANSWER} has another form than the query gives; check that the dialect is the engine's"))
-                })?;
-                rows.push(ResultRow::new(part, number, value));
-            }
-            Results::new(ANSWER, rows)
-        };
+        let results = results(py, answer)?;
         work::away(py, || self.agreed.feed(&self.source, &results))?;
         Ok(())
     }
@@ -121,5 +97,104 @@ impl StagedRelease {
             if self.complete { self.agreed.write(&()) } else { self.agreed.finish(&self.source) }
         })?;
         Ok(published.into())
+    }
+}
+
+/// Where a party's table is, as it was said.
+fn source(
+    study: &potluck_release::Study,
+    party: &str,
+    dialect: &str,
+    table: String,
+    id: Option<String>,
+) -> Result<Source, Error> {
+    let dialect: Dialect =
+        dialect.parse().map_err(|unknown: UnknownDialect| Error::Usage(unknown.to_string()))?;
+    let description = Description { dialect, table, id, booleans: Vec::new(), dates: Vec::new() };
+    Ok(Source::new(study, party, description)?)
+}
+
+/// The answer to a query: rows of three, or an Arrow stream.
+fn results(py: Python<'_>, answer: &Bound<'_, PyAny>) -> Result<Results, Error> {
+    if answer.hasattr("__arrow_c_stream__")? {
+        let failed = |error| while_handing_over(py, ANSWER, error);
+        let reader = answer.extract::<AnyRecordBatch>().and_then(AnyRecordBatch::into_reader);
+        let batches = reader.map_err(failed)?.map(|batch| {
+            // What the other side says may quote a sum.
+            batch.map_err(|_| potluck_party::Error::Table {
+                table: ANSWER.to_owned(),
+                problem: "could not be read to its end; make the same call again".into(),
+            })
+        });
+        return Ok(guarded(|| Results::from_batches(ANSWER, batches))??);
+    }
+    let mut rows = Vec::new();
+    for row in answer.try_iter()? {
+        let (part, number, value) = row?.extract().map_err(|_| {
+            // What the conversion says may quote a sum.
+            Error::Input(format!(
+                "{ANSWER} has another form than the query gives; check that the dialect is the engine's"
+            ))
+        })?;
+        rows.push(ResultRow::new(part, number, value));
+    }
+    Ok(Results::new(ANSWER, rows))
+}
+
+/// A validation of a table in an engine: one query, whose counts are for the steward's own eyes.
+#[pyclass(module = "potluck._potluck")]
+pub(crate) struct StagedValidation {
+    study: potluck_release::Study,
+    party: String,
+    source: Source,
+}
+
+#[pymethods]
+impl StagedValidation {
+    #[new]
+    #[pyo3(signature = (study, party, *, dialect, table, id))]
+    fn new(
+        study: &Study,
+        party: String,
+        dialect: &str,
+        table: String,
+        id: Option<String>,
+    ) -> Result<Self, Error> {
+        let study = study.numbers()?;
+        let source = source(&study, &party, dialect, table, id)?;
+        Ok(Self { study, party, source })
+    }
+
+    /// A query that gives no row, but the names of all columns.
+    fn names_query(&self) -> String {
+        self.source.names_query()
+    }
+
+    /// Takes the names that it gave.
+    fn take_names(&self, names: Vec<String>) -> Result<(), Error> {
+        Ok(self.source.check_names(&self.study, &self.party, &names)?)
+    }
+
+    /// A query for the types of the columns and of the id.
+    fn types_query(&self) -> Result<String, Error> {
+        Ok(self.source.types_query(&self.study, &self.party)?)
+    }
+
+    /// Takes the answer to it; None if there was no row.
+    fn take_types(&mut self, types: Option<&str>) -> Result<(), Error> {
+        self.source = self.source.with_types(&self.study, &self.party, types)?;
+        Ok(())
+    }
+
+    /// The query that counts.
+    fn query(&self) -> Result<String, Error> {
+        Ok(CheckQuery::new(&self.study, &self.party, &self.source)?.text)
+    }
+
+    /// What its answer says of the table.
+    fn take<'py>(&self, py: Python<'py>, answer: &Bound<'py, PyAny>) -> Result<Bound<'py, PyAny>, Error> {
+        let query = CheckQuery::new(&self.study, &self.party, &self.source)?;
+        let validation = query.take(&self.study, &self.party, &self.source, &results(py, answer)?)?;
+        validated(py, &validation)
     }
 }

@@ -5,6 +5,7 @@ use std::num::NonZero;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
+use potluck_party::validation::{self, Levels, Validation};
 use potluck_party::{Reading, Resources, entropy};
 use potluck_release::files::{Audience, Existing, write_file};
 use potluck_release::study::{self, Definition, Domain, Unsealed};
@@ -14,7 +15,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyMapping, PyTuple};
 use serde_json::{Value, json};
 
-use crate::errors::Error;
+use crate::errors::{Error, of_party, of_problems};
 use crate::order::GivenAccess;
 use crate::preview::Preview;
 use crate::{json, work};
@@ -219,9 +220,23 @@ impl Study {
         self.content.definition()
     }
 
+    /// The study with all its numbers, sealed or not.
+    pub(crate) fn numbers(&self) -> Result<potluck_release::Study, Error> {
+        Ok(self.content.numbers()?.0)
+    }
+
     /// The sealed study, or why there is none.
     pub(crate) fn sealed_study(&self) -> Result<&potluck_release::Study, Error> {
         Ok(self.content.sealed()?)
+    }
+}
+
+/// What was counted, or an exception with every reason for which a release would refuse the table.
+pub(crate) fn validated<'py>(py: Python<'py>, validation: &Validation) -> Result<Bound<'py, PyAny>, Error> {
+    if validation.problems.is_empty() {
+        Ok(json::to_python(py, &validation.to_json(of_party))?)
+    } else {
+        Err(of_problems(py, validation)?)
     }
 }
 
@@ -324,34 +339,51 @@ impl Study {
         self.content.text()
     }
 
-    /// Reads a party's whole table and checks what a release would check of it: columns, types,
-    /// levels, ids and the number of rows. Raises an exception where the table would be refused.
-    /// Nothing is charged or published; budget, expected accuracy and output are not looked at.
-    #[pyo3(signature = (party, data, *, id="id", ignore_extra=false, spool=false, threads=None, tmp_dir=None,
-                        progress=None))]
+    /// Reads a party's whole table and counts what a steward should know before a release, as
+    /// `potluck validate --json` prints it: rows, ids, and for each column how many values are
+    /// missing, cut to a bound or none of the levels; and what to look at first, as `warnings`.
+    /// Undeclared levels themselves are there with `show_values`. Where a release would refuse the
+    /// table, an exception says every reason, and has the counts as its `report`.
+    ///
+    /// It is private, and for your own eyes: nothing is charged, written or published. The study
+    /// need not be sealed; budget, expected accuracy and output are not looked at.
+    #[pyo3(signature = (party, data, *, id="id", ignore_extra=false, show_values=false, spool=false, threads=None,
+                        tmp_dir=None, progress=None))]
     #[expect(clippy::too_many_arguments, reason = "they are independent choices of the caller")]
-    fn validate(
+    fn validate<'py>(
         &self,
-        py: Python<'_>,
+        py: Python<'py>,
         party: &str,
-        data: &Bound<'_, PyAny>,
+        data: &Bound<'py, PyAny>,
         id: &str,
         ignore_extra: bool,
+        show_values: bool,
         spool: bool,
         threads: Option<NonZero<usize>>,
         tmp_dir: Option<PathBuf>,
         progress: Option<&Bound<'_, PyAny>>,
-    ) -> Result<(), Error> {
+    ) -> Result<Bound<'py, PyAny>, Error> {
         let (study, _) = self.content.numbers()?;
         let access = GivenAccess::new(id.to_owned(), ignore_extra, spool, threads, tmp_dir, None);
         let keep = access.access.needed_columns(&study, party)?;
         let table = access.open(data, keep.as_deref())?;
         let reading = Reading { study: &study, party, table: &table, access: &access.access };
-        work::reporting(py, progress, study.definition().rows(), " rows", |report| {
+        let levels = if show_values { Levels::Shown } else { Levels::Counted };
+        let validation = work::reporting(py, progress, study.definition().rows(), " rows", |report| {
             work::run(py, report, |observer| {
                 observer.stage("", 0);
-                reading.validate(observer)
+                validation::validate(&reading, levels, observer)
             })
+        })?;
+        validated(py, &validation)
+    }
+
+    /// What a careful person would ask about before signing: as `potluck plan` prints it.
+    #[getter]
+    fn warnings(&self, py: Python<'_>) -> Result<Vec<String>, Error> {
+        work::away(py, || {
+            let (study, _) = self.content.numbers()?;
+            potluck_release::warnings::of_study(&study).map_err(Error::from)
         })
     }
 

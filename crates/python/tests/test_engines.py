@@ -111,7 +111,7 @@ def test_a_release_is_charged_once_and_comes_out_the_same_again(way, study, ledg
     way.load(table)
     reported = []
     first = way.release(study, ledger, progress=lambda *at: reported.append(at))
-    assert not first.repeated and first.party == "north" and first.budget_left == 0.0
+    assert not first.repeated and first.party == "north" and first.epsilon_left == 0.0
     assert reported == [(stage, done, ROWS) for stage in (1, 2, 3, 4) for done in (0, ROWS)]
     command("verify", first.path)
     charged = spent(ledger)

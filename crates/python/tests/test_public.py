@@ -460,3 +460,30 @@ def test_cards_of_data_escape_what_people_wrote():
     regression = LinearRegression().fit(dataset, "b")
     for card in (dataset._repr_html_(), regression._repr_html_(), regression.summary()._repr_html_()):
         assert "<script" not in card and "&lt;script&gt;" in card
+
+
+def test_p_values_and_covariances_are_there_and_agree_with_the_rest(dataset):
+    regression = potluck.LinearRegression().fit(dataset, "pressure")
+    assert regression.pvalues_.shape == regression.coef_.shape and (regression.pvalues_ <= 1).all()
+    clear = (regression.conf_int() > 0).all(axis=1) | (regression.conf_int() < 0).all(axis=1)
+    assert ((regression.pvalues_ < 0.05) == clear).all()
+    assert regression.cov_.shape == (len(regression.coef_),) * 2
+    assert numpy.allclose(numpy.sqrt(numpy.diag(regression.cov_)), regression.bse_)
+
+
+def test_a_table_in_place_of_a_dataset_is_explained(dataset):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"age": [1.0, 2.0], "pressure": [3.0, 4.0]})
+    for given, words in [
+        (frame, "is a DataFrame; fit.dataset, label.*PublicDataset.load.*not people.*Cross-validation"),
+        (frame.to_numpy(), "is a ndarray.*PublicDataset"),
+        ("public.parquet", "is a path; fit.dataset, label"),
+        (None, "is a NoneType; fit.dataset, label"),
+    ]:
+        with pytest.raises(potluck.UsageError, match=words):
+            potluck.LinearRegression().fit(given, "pressure")
+
+
+def test_a_summary_stays_aligned_wherever_a_notebook_is_shown(dataset):
+    shown = potluck.LinearRegression().fit(dataset, "pressure").summary()._repr_html_()
+    assert "monospace" in shown

@@ -28,7 +28,7 @@ def release(study, data, ledger, **more):
 def test_a_release_is_charged_once_and_comes_out_the_same_again(study, north, ledger):
     first = release(study, north, ledger)
     assert not first.repeated and first.path == "north.release.parquet" and first.party == "north"
-    assert first.study_id == study.id and first.signed_by is None and first.budget_left == 0.0
+    assert first.study_id == study.id and first.signed_by is None and first.epsilon_left == 0.0 and first.budget_epsilon == 2.0
     charged = spent(ledger)
     again = release(study, north, ledger, out="again.parquet")
     assert again.repeated and again.content_hash == first.content_hash
@@ -297,7 +297,7 @@ def test_paths_need_not_be_text(study, north, folder):
 
 def test_what_is_left_of_a_budget_is_shown(study, north, ledger):
     published = release(study, north, ledger)
-    assert "0.0% of the budget left" in repr(published) and published.budget_total > 0
+    assert "nothing of the budget is left" in repr(published) and published.budget_delta > 0
     empty = potluck.Published._of("p", "c", "s", "north", None, False, 0.0, 0.0)
     assert repr(empty) == "<Published p: release of north, 0.0% of the budget left>"
 
@@ -484,3 +484,29 @@ def test_tables_that_are_checked_can_be_kept_on_disk(study, north):
     assert Path(kept).read_bytes() == Path(held).read_bytes()
     with pytest.raises(potluck.InputError, match="temporary file.*tmp_dir="):
         study.validate("north", one_shot(north), spool=True, tmp_dir="no-such-folder")
+
+
+def test_most_values_lost_is_refused_before_the_charge(study, north, ledger, folder):
+    wrong = north.set_column(north.schema.get_field_index("age"), "age", [[5000.0] * 400])
+    with pytest.raises(potluck.InputError, match="more than half.*accept_lost_values=True") as raised:
+        release(study, wrong, ledger)
+    assert "--" not in str(raised.value)
+    assert_untouched(ledger, folder)
+    assert [refused["reason"] for refused in ledger.show()["refusals"]] == ["lost-values"]
+    release(study, wrong, ledger, accept_lost_values=True)
+
+
+def test_a_budget_is_raised_after_asking(study, north, ledger):
+    release(study, north, ledger)
+    budget = ledger.show()["budgets"][0]
+    assert budget["epsilon_left"] == 0.0 and abs(budget["epsilon_spent"] - 2.0) < 1e-6
+    asked = []
+    with pytest.raises(potluck.UsageError, match="nothing was changed"):
+        ledger.raise_budget("people", 3.0, 1e-6, confirm=lambda question: asked.append(question))
+    assert "ε = 3" in asked[0] and "out already included" in asked[0]
+    assert ledger.show()["raises"] == []
+    raised = ledger.raise_budget("people", 3.0, 1e-6, confirm=False)
+    assert raised["epsilon"] == 3.0 and raised["epsilon_left"] > 0
+    assert ledger.show()["raises"][0]["old_epsilon"] == 2.0
+    with pytest.raises(potluck.BudgetError, match="never lowered"):
+        ledger.raise_budget("people", 2.5, 1e-6, confirm=False)

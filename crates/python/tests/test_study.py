@@ -218,6 +218,32 @@ def test_a_table_is_validated_without_being_released(study, north, ledger, folde
     assert_untouched(ledger, folder)
 
 
+def test_a_validation_counts_and_says_everything_at_once(study, north, ledger, folder):
+    found = study.validate("north", north)
+    assert found["rows"] == 400 and found["ids"]["duplicates"] == 0 and found["problems"] == []
+    assert [column["column"] for column in found["columns"]] == ["age", "smoker"]
+    bad = north.set_column(0, "id", [[1, 1, *range(2, 400)]]).slice(0, 399)
+    levels = ["secretword", *north["smoker"].to_pylist()[1:399]]
+    bad = bad.set_column(bad.schema.get_field_index("smoker"), "smoker", [levels])
+    with pytest.raises(potluck.InputError) as raised:
+        study.validate("north", bad)
+    said = str(raised.value)
+    assert "the id is the same as in row 1" in said and "fewer rows" in said and "--" not in said
+    report = raised.value.report
+    assert report["rows"] == 399 and report["columns"][1]["unknown"] == 1
+    assert "secretword" not in said + str(report)
+    with pytest.raises(potluck.InputError) as raised:
+        study.validate("north", bad, show_values=True)
+    assert raised.value.report["columns"][1]["unknown_levels"] == [{"level": "secretword", "values": 1}]
+    assert_untouched(ledger, folder)
+    assert ledger.show()["refusals"] == []
+
+
+def test_what_to_ask_before_signing_is_there(study):
+    assert study.warnings == study.plan()["warnings"]
+    assert any("ε is large" in warning for warning in draft(epsilon=12.0).warnings)
+
+
 def test_studies_show_themselves(study):
     assert "not sealed" in repr(draft()) and study.id[:12] in repr(study)
     html = study._repr_html_()

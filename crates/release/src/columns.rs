@@ -30,6 +30,13 @@ use crate::study::Format;
 use crate::{Error, canonical};
 
 const METADATA_KEY: &str = "potluck";
+
+/// For whoever opens the file without this software. It is no part of the content.
+const READ_ME_KEY: &str = "potluck.read_me";
+
+/// What nobody should do with the rows of a published file, and what to do instead.
+pub const READ_ME: &str = "Do not regress on these rows. They are not people: they are random mixtures of people (with mixing = \"identity\" single people), with noise added, on scales of their own, though the columns have the names of the study. Plain least squares on them (lm in R, statsmodels, scikit-learn, regr_slope in SQL) gives wrong coefficients with small standard errors. Instead: potluck fit FILE --label COLUMN --json; potluck.LinearRegression in Python; or the address /fit of the hub that publishes the study.";
+
 /// Values in a row group, 8 MiB, unless its rows would be too few.
 const GROUP_VALUES: usize = 1 << 20;
 const LEAST_GROUP_ROWS: usize = 1 << 10;
@@ -269,6 +276,7 @@ impl<W: Write + Send> ColumnsWriter<W> {
         let manifest = manifest(std::mem::take(&mut self.hashes));
         let text = String::from_utf8(canonical::json(&manifest)).expect("JSON is UTF-8");
         self.parquet.append_key_value_metadata(KeyValue::new(METADATA_KEY.to_owned(), text));
+        self.parquet.append_key_value_metadata(KeyValue::new(READ_ME_KEY.to_owned(), READ_ME.to_owned()));
         self.parquet.close().map(|_| ()).map_err(sink_error)
     }
 
@@ -314,4 +322,48 @@ fn holds_numbers(metadata: &ParquetMetaData, length: u64) -> bool {
             .iter()
             .flat_map(RowGroupMetaData::columns)
             .all(|column| codecs(column.compression()))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// A file as it was written before files had anything to read in them.
+    fn without_read_me(columns: &Columns, manifest: &Value) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        {
+            let mut writer = ColumnsWriter::new(&mut bytes, &columns.names).unwrap();
+            columns.values[0].iter().for_each(|&value| writer.push(value).unwrap());
+            writer.flush().unwrap();
+            let text = String::from_utf8(canonical::json(manifest)).unwrap();
+            writer.parquet.append_key_value_metadata(KeyValue::new(METADATA_KEY.to_owned(), text));
+            writer.parquet.close().unwrap();
+        }
+        bytes
+    }
+
+    #[test]
+    fn a_file_says_what_not_to_do_with_its_rows_and_its_content_stays_the_same() {
+        let columns = Columns::new(vec!["age".to_owned()], vec![vec![0.5, -1.25, 3.0]]);
+        let manifest = json!({ "potluck": "release", "format": 1 });
+        let mut bytes = Vec::new();
+        columns.write(&mut bytes, &manifest).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file.parquet");
+        let read = |bytes: &[u8]| {
+            std::fs::write(&path, bytes).unwrap();
+            let (read, manifest) = Columns::read(&path, "release").unwrap();
+            let metadata = describe(&File::open(&path).unwrap()).unwrap();
+            let pairs = metadata.metadata().file_metadata().key_value_metadata().unwrap();
+            let note = pairs.iter().find(|pair| pair.key == READ_ME_KEY).and_then(|pair| pair.value.clone());
+            let hash = content_hash(&manifest, read.hashes());
+            (read, hash, note)
+        };
+        let (now, hash, note) = read(&bytes);
+        assert!(note.is_some_and(|note| note.starts_with("Do not regress on these rows")));
+        let (before, hash_before, note) = read(&without_read_me(&columns, &manifest));
+        assert_eq!((before, hash_before, note), (now, hash, None), "files of before are read as ever");
+    }
 }

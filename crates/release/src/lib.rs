@@ -64,6 +64,7 @@ pub mod statement;
 pub mod study;
 pub mod summary;
 mod thrift;
+pub mod warnings;
 
 pub use dataset::PublicDataset;
 pub use error::{Error, Fault};

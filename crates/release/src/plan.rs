@@ -7,8 +7,9 @@ use serde::Serialize;
 
 use crate::Error;
 use crate::exchange::GuaranteeNumbers;
-use crate::statement::{self, Guarantee};
-use crate::study::{AnyStudy, IdKind, Study};
+use crate::statement::Guarantee;
+use crate::study::{AnyStudy, Study};
+use crate::warnings;
 
 /// What a study promises and costs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -118,7 +119,7 @@ impl Plan {
                 r_squared_error: outlook.r_squared_error,
                 smallest_useful_rows: study.smallest_useful_rows(),
             },
-            warnings: warnings(study, &parties)?,
+            warnings: warnings::of_study(study)?,
             dataset_bytes: bytes(study, definition.width()),
             parties,
         })
@@ -175,32 +176,8 @@ pub fn futility(study: &Study) -> Option<Futility> {
     })
 }
 
-fn warnings(study: &Study, parties: &[PlanOfParty]) -> Result<Vec<String>, Error> {
-    let definition = study.definition();
-    let mut warnings = Vec::new();
-    for party in study.own_parties() {
-        warnings.extend(statement::refusals(study, party.name())?);
-    }
-    if definition.delta().get() * definition.rows() as f64 > 1.0 {
-        warnings.push("δ is larger than 1 in the number of subjects, so it may allow publishing somebody's row; choose it well below.".to_owned());
-    }
-    if definition.epsilon().get() > 10.0 {
-        warnings
-            .push("ε is large: a release may let anyone recognise people with near certainty.".to_owned());
-    }
-    if definition.id_kind() == IdKind::Row {
-        warnings.push("subjects are told apart by their position: all parties must list the same people in the same order, and the order must not depend on the data.".to_owned());
-    }
-    if let Some(futility) = futility(study) {
-        warnings.push(futility.to_string());
-    } else if parties.iter().any(|party| party.noise_share > 0.95) {
-        warnings.push("more than 95% of a released column is noise: expect intervals that include zero. More subjects, a larger ε or fewer columns a party would help.".to_owned());
-    }
-    Ok(warnings)
-}
-
 /// By party, how much of a released column's variance is noise, for a typical column.
-fn noise_shares(study: &Study) -> Result<Vec<f64>, Error> {
+pub(crate) fn noise_shares(study: &Study) -> Result<Vec<f64>, Error> {
     let signal = study.definition().rows() as f64 / study.seal().k() as f64;
     let prospect = study.prospect()?;
     Ok(prospect.parties().iter().map(|party| party.noise_ratio / (party.noise_ratio + signal)).collect())

@@ -50,6 +50,8 @@ pub enum Remedy {
         /// The id of the study given as the base.
         base: String,
     },
+    /// Look at the table at home, or say that it is meant so.
+    AcceptLost,
     /// Write what a key of a study takes.
     Write(Shape),
 }
@@ -122,6 +124,9 @@ impl Voice for Command {
             Remedy::NewKey => "make one with `potluck key new`",
             Remedy::PublicKeyBeside => "`potluck key new` writes one beside the private key",
             Remedy::JoinPartial => "add it, or join what there is with --partial",
+            Remedy::AcceptLost => {
+                "look at the table with `potluck validate`; if it is meant so, pass --accept-lost-values"
+            }
             Remedy::Extend { base } => {
                 return format!("add extends = \"{base}\" to [study], or leave --base out");
             }

@@ -204,4 +204,18 @@ pub(crate) enum CoordinatorCommand {
         #[arg(long)]
         replace: bool,
     },
+    /// Show who may create studies
+    #[command(after_help = "Example:\n  potluck hub coordinator list --data /var/lib/potluck")]
+    List {
+        #[command(flatten)]
+        data: HubData,
+    },
+    /// Remove a coordinator: token and sessions are void at once; their studies stay
+    #[command(after_help = "Example:\n  potluck hub coordinator remove ada --data /var/lib/potluck")]
+    Remove {
+        /// The coordinator's name
+        name: String,
+        #[command(flatten)]
+        data: HubData,
+    },
 }

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use potluck_client::StudyAddress;
 
-use super::BudgetArguments;
 use super::hub::ConnectionArguments;
+use super::{AcceptArguments, BudgetArguments};
 
 /// Which study, and what we keep of it.
 #[derive(Args)]
@@ -100,9 +100,8 @@ pub(crate) struct PartyRelease {
     /// Do not ask before publishing
     #[arg(long)]
     pub(crate) yes: bool,
-    /// Publish even if the plan says that predicting the mean would do as well as a regression
-    #[arg(long)]
-    pub(crate) accept_low_accuracy: bool,
+    #[command(flatten)]
+    pub(crate) accepted: AcceptArguments,
     #[command(flatten)]
     pub(crate) log: LogArguments,
     #[command(flatten)]

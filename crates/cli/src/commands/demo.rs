@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 use potluck_core::accounting::{Delta, Epsilon};
 use potluck_core::learn::{Released, Ridge, ols};
 use potluck_party::release::Terms;
-use potluck_party::{Job, Ledger, Table, entropy};
+use potluck_party::{Job, Ledger, LostValues, Table, entropy};
 use potluck_release::dataset::Completeness;
 use potluck_release::files::{Audience, Existing, write_file};
 use potluck_release::fit::{Regression, fit};
@@ -168,7 +168,8 @@ fn release(
     let out = folder.join(format!("{party}.release.parquet"));
     let progress = settings.printer.progress(party, study.definition().rows());
     let (budget, existing) = ("patients", settings.existing);
-    let terms = Terms { study, party, budget, out: &out, existing, signing_key: None };
+    let lost_values = LostValues::Refuse;
+    let terms = Terms { study, party, budget, out: &out, existing, signing_key: None, lost_values };
     let job = Job { terms, table: &table, access: settings.access("id", false) };
     potluck_party::release(&job, &mut ledger, &progress)?;
     Ok(Release::read(&out)?)

@@ -18,6 +18,7 @@ mod simulate;
 mod sql;
 mod study;
 mod sums;
+mod validate;
 mod verify;
 
 use anyhow::Result;
@@ -62,6 +63,7 @@ pub(crate) fn run(arguments: Arguments, printer: &Printer) -> Result<()> {
         Command::Key(command) => key::run(&command, &settings),
         Command::Plan(arguments) => plan::run(&arguments, &settings),
         Command::Simulate(arguments) => simulate::run(&arguments, &settings),
+        Command::Validate(arguments) => validate::run(&arguments, &settings),
         Command::Release(arguments) => release::run(&arguments, &settings),
         Command::Sql(arguments) => sql::run(&arguments, &settings),
         Command::Sums(arguments) => sums::run(&arguments, &settings),

@@ -5,14 +5,16 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use potluck_party::ledger::default_path;
 use potluck_party::order::{Prepared, Question};
-use potluck_party::{Access, Order, Published, Table};
+use potluck_party::{Access, LostValues, Order, Published, Table};
 use potluck_release::Study;
 use serde_json::json;
 
 use super::Settings;
+use super::ledger::left_text;
 use super::sql::take_sums;
 use crate::args::{LedgerArguments, Release};
 use crate::exit::WrongUsage;
+use crate::interruption::watched;
 use crate::output::{Printer, counted};
 
 pub(super) fn run(arguments: &Release, settings: &Settings<'_>) -> Result<()> {
@@ -49,7 +51,8 @@ pub(super) fn order(
         existing: settings.existing,
         signing_key: arguments.signing_key.clone(),
         inputs: inputs.into_iter().flatten().cloned().collect(),
-        accept_low_accuracy: arguments.accept_low_accuracy,
+        accept_low_accuracy: arguments.accepted.low_accuracy,
+        lost_values: LostValues::accepted(arguments.accepted.lost_values),
     }
 }
 
@@ -77,7 +80,7 @@ pub(super) fn release_table(
     }
     let agreed = prepared.confirm(|question| ask(question, yes, printer))?;
     let progress = printer.progress("reading the table", agreed.study().definition().rows());
-    Ok(agreed.release(&table, access, &progress)?)
+    watched(&agreed, printer, || agreed.release(&table, access, &progress))
 }
 
 /// Says what a new release promises and costs, and asks whether that is meant.
@@ -87,7 +90,7 @@ pub(super) fn ask(question: &Question, yes: bool, printer: &Printer) -> Result<(
     for sentence in &question.promise {
         printer.note(sentence);
     }
-    if let Some(warning) = &question.warning {
+    for warning in &question.warnings {
         printer.warn(warning);
     }
     if question.refused > 0 {
@@ -104,13 +107,14 @@ pub(super) fn ask(question: &Question, yes: bool, printer: &Printer) -> Result<(
             100.0 * question.share,
             question.budget()
         ),
+        "not agreed; nothing was read, charged or written",
     )
 }
 
 /// Says what came of a release.
 pub(super) fn report(published: &Published, printer: &Printer) -> Result<()> {
     let Published { path, study_id, party, release, repeated, budget } = published;
-    let (left, total) = (budget.left().to_f64(), budget.total.to_f64());
+    let left = budget.epsilon_left();
     let value = json!({
         "release": path.display().to_string(),
         "content_hash": release.content_hash,
@@ -118,8 +122,9 @@ pub(super) fn report(published: &Published, printer: &Printer) -> Result<()> {
         "party": party,
         "signed_by": release.signer.as_ref().map(ToString::to_string),
         "repeated": repeated,
-        "budget_left": left,
-        "budget_total": total,
+        "epsilon_left": left,
+        "budget_epsilon": budget.epsilon,
+        "budget_delta": budget.delta,
     });
     printer.result(&value, || {
         let done = if *repeated {
@@ -133,11 +138,11 @@ pub(super) fn report(published: &Published, printer: &Printer) -> Result<()> {
                 .to_owned(),
         };
         format!(
-            "{done} {}\ncontent {}\n{unsigned}budget {:?}: {:.1}% left\n",
+            "{done} {}\ncontent {}\n{unsigned}budget {:?}: {}\n",
             path.display(),
             release.content_hash,
             budget.name,
-            100.0 * left / total
+            left_text(budget)
         )
     })
 }

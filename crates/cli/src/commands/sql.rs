@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
-use potluck_party::Ledger;
 use potluck_party::order::{Agreed, Prepared};
 use potluck_party::sql::{Description, Fed, Query, Remembered, Results, Source, StagedRelease};
+use potluck_party::{Ledger, LostValues};
 use potluck_release::Study;
 use potluck_release::files::{Existing, is_same_file};
 use serde_json::json;
@@ -25,7 +25,8 @@ pub(super) fn run(arguments: &Sql, settings: &Settings<'_>) -> Result<()> {
     let ledger = Ledger::open(&path)?;
     let budget = same_budget(arguments.charged.budget.as_deref(), known.as_ref(), settings)?;
     let budget = ledger.choose_budget(budget.as_deref())?;
-    let staged = StagedRelease { study: &study, party, budget: &budget, source: &source };
+    let lost_values = LostValues::Refuse; // decided when a result is taken
+    let staged = StagedRelease { study: &study, party, budget: &budget, source: &source, lost_values };
     let begun = staged.stored_stages(&ledger)? > 0;
     if begun && known.is_some_and(|known| known.source != source) && settings.existing == Existing::Keep {
         return Err(WrongUsage(

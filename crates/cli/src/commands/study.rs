@@ -8,7 +8,7 @@ use potluck_core::accounting::{Delta, Epsilon};
 use potluck_party::entropy;
 use potluck_release::files::{Audience, Existing, refuse_same_file, write_file};
 use potluck_release::study::Unsealed;
-use potluck_release::{Error, Study};
+use potluck_release::{Error, Study, statement, warnings};
 use serde_json::json;
 
 use super::Settings;
@@ -131,6 +131,8 @@ fn check(path: &Path, base: Option<&Path>, settings: &Settings<'_>) -> Result<()
         "extends": definition.extends(),
         "parties": definition.parties().len(),
         "encoded_columns": definition.width(),
+        "joint": statement::joint(&study, definition.parties().len()),
+        "warnings": warnings::of_study(&study)?,
     });
     settings.printer.result(&value, || {
         let state = match &id {
@@ -146,7 +148,19 @@ fn check(path: &Path, base: Option<&Path>, settings: &Settings<'_>) -> Result<()
             counted(definition.parties().len(), "party", "parties"),
             counted(definition.width(), "encoded column", "encoded columns"),
         )
-    })
+    })?;
+    say_what_to_ask(&study, settings)
+}
+
+/// What people should know before they sign a study, beside the result.
+fn say_what_to_ask(study: &Study, settings: &Settings<'_>) -> Result<()> {
+    for sentence in statement::joint(study, study.definition().parties().len()) {
+        settings.printer.note(&sentence);
+    }
+    for warning in warnings::of_study(study)? {
+        settings.printer.warn(&warning);
+    }
+    Ok(())
 }
 
 fn seal(path: &Path, base: Option<&Path>, out: Option<&Path>, settings: &Settings<'_>) -> Result<()> {
@@ -166,6 +180,8 @@ fn seal(path: &Path, base: Option<&Path>, out: Option<&Path>, settings: &Setting
         "extends": study.definition().extends(),
         "k": study.seal().k(),
         "mu": study.mu().to_f64(),
+        "joint": statement::joint(&study, study.definition().parties().len()),
+        "warnings": warnings::of_study(&study)?,
     });
     settings.printer.result(&value, || {
         format!(
@@ -173,5 +189,6 @@ fn seal(path: &Path, base: Option<&Path>, out: Option<&Path>, settings: &Setting
             out.display(),
             study.id()
         )
-    })
+    })?;
+    say_what_to_ask(&study, settings)
 }

@@ -9,8 +9,8 @@ use axum::response::Response;
 use maud::{Markup, html};
 use potluck_release::events::{Change, Event};
 use potluck_release::exchange::{API, PartyState};
-use potluck_release::statement;
 use potluck_release::study::{Column, Domain, Unknown};
+use potluck_release::warnings;
 use potluck_report::numbers;
 use potluck_report::words::{self, name};
 
@@ -210,10 +210,8 @@ fn columns(record: &StudyRecord) -> Markup {
         section #columns {
             h2 { "Columns" }
             (scrolling("Columns", &table))
-            @for party in record.study.own_parties() {
-                @if let Ok(Some(warning)) = statement::refusals(&record.study, party.name()) {
-                    p .warning { strong { "Careful: " } (warning) }
-                }
+            @if let Ok(warnings) = warnings::of_study(&record.study) {
+                @for warning in &warnings { p .warning { strong { "Careful: " } (warning) } }
             }
             p .aside { "Ranges and levels were agreed on without looking at the data. Values outside a range count as its end." }
         }
@@ -277,10 +275,57 @@ fn downloads(record: &StudyRecord) -> Markup {
             h2 { "Downloads" }
             @if let Some(dataset) = &record.dataset {
                 p { "The public dataset holds the releases of " (words::names(&dataset.parties)) ". It is ordinary Parquet, which pandas, polars, DuckDB and R read without potluck." }
+                (instead_of_plain_regression(record))
             } @else {
                 p { "The public dataset is not here yet; it appears when " @if record.early { "the first party has" } @else { "all parties have" } " released." }
             }
             (scrolling("Downloads", &table))
+        }
+    }
+}
+
+/// What not to do with the rows of the dataset, and what to do instead where people work.
+fn instead_of_plain_regression(record: &StudyRecord) -> Markup {
+    let columns = record.study.definition().columns();
+    let label = columns
+        .map(|(_, column)| column)
+        .filter(|column| matches!(column.domain(), Domain::Numeric(_)))
+        .last()
+        .map_or("COLUMN", Column::name);
+    let quoted = words::quoted(label);
+    let text = serde_json::Value::from(label).to_string();
+    let ways = [
+        (
+            "R",
+            format!(
+                "fit <- system2(\"potluck\", c(\"fit\", \"public.parquet\", \"--label\", shQuote({text}), \"--json\"), stdout = TRUE)\njsonlite::fromJSON(fit)$coefficients"
+            ),
+        ),
+        (
+            "Python",
+            format!(
+                "import potluck\ndataset = potluck.PublicDataset.load(\"public.parquet\")\npotluck.LinearRegression().fit(dataset, {text}).summary()"
+            ),
+        ),
+        (
+            "Command line, and DuckDB",
+            format!(
+                "potluck fit public.parquet --label {quoted} --out model.json\nduckdb -c \"SELECT unnest(coefficients) FROM read_json('model.json')\""
+            ),
+        ),
+    ];
+    html! {
+        p .warning {
+            strong { "Do not regress on its rows. " }
+            "They are not people but mixtures of people, with noise, on scales of their own: plain least squares on them gives wrong coefficients that look certain. Use the "
+            a href={ "/studies/" (record.study.id()) "/explore" } { "explorer" } ", or one of these:"
+        }
+        details {
+            summary { "A regression done right, in R, Python and SQL" }
+            @for (place, way) in &ways {
+                p { (place) }
+                (snippet(place, way))
+            }
         }
     }
 }

@@ -58,6 +58,40 @@ impl Store {
         Ok(token)
     }
 
+    /// All coordinators by name, each with the number of studies that they created.
+    pub fn coordinators(&self) -> Result<Vec<(String, u64)>, Error> {
+        let database = self.database();
+        let mut statement = database.prepare(
+            "SELECT coordinator.name, count(study.id)
+             FROM coordinator LEFT JOIN study ON study.coordinator = coordinator.id
+             GROUP BY coordinator.id ORDER BY coordinator.name",
+        )?;
+        let rows = statement.query_map([], |row| {
+            let studies: i64 = row.get(1)?;
+            Ok((row.get(0)?, studies.unsigned_abs()))
+        })?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
+    /// Removes a coordinator: token and sessions are void at once. Their studies stay as they are,
+    /// and nobody can invite parties to them anew; returns how many there are.
+    pub fn remove_coordinator(&self, name: &str) -> Result<u64, Error> {
+        let mut database = self.database();
+        let transaction = database.transaction()?;
+        let studies: Option<i64> = transaction
+            .query_row(
+                "SELECT (SELECT count(*) FROM study WHERE study.coordinator = coordinator.id)
+                 FROM coordinator WHERE name = ?1",
+                [name],
+                |row| row.get(0),
+            )
+            .optional()?;
+        let studies = studies.ok_or_else(|| Error::NoCoordinator(name.to_owned()))?;
+        transaction.execute("DELETE FROM coordinator WHERE name = ?1", [name])?;
+        transaction.commit()?;
+        Ok(studies.unsigned_abs())
+    }
+
     /// The coordinator who has this token.
     pub fn coordinator(&self, token: &str) -> Result<Option<Coordinator>, Error> {
         let hash = TokenHash::of(token);

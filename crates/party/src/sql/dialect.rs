@@ -105,6 +105,25 @@ impl Dialect {
         }
     }
 
+    /// The text of a column's value, in a form that patterns are looked for in.
+    pub(super) fn plain_text_of(self, column: &str) -> String {
+        match self {
+            Self::Postgres => self.text_of(column),
+            Self::DuckDb => format!("CAST({column} AS VARCHAR)"),
+            Self::Spark => format!("CAST({column} AS STRING)"),
+        }
+    }
+
+    /// Whether a text has a part that a pattern describes, one of brackets and bars without a
+    /// backslash.
+    pub(super) fn matches(self, text: &str, pattern: &str) -> String {
+        match self {
+            Self::Postgres => self.call("textregexeq", &[text, &format!("'{pattern}'")]),
+            Self::DuckDb => self.call("regexp_matches", &[text, &format!("'{pattern}'")]),
+            Self::Spark => format!("{text} RLIKE '{pattern}'"),
+        }
+    }
+
     /// The engine's own hash of what [`Self::text_of`] gave, as an integer.
     pub(super) fn hash_of_text(self, text: &str) -> String {
         match self {

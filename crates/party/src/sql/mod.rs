@@ -9,6 +9,7 @@
 //! The form of a result is in docs/FORMAT.md#result-of-a-query; why its sums may be trusted as far
 //! as the engine is, in docs/PRIVACY.md#engines.
 
+mod check;
 mod dialect;
 mod query;
 mod results;
@@ -21,14 +22,15 @@ use potluck_release::files::Existing;
 use potluck_release::signing::SigningKey;
 use rand_core::CryptoRng;
 
+pub use check::CheckQuery;
 pub use dialect::{Dialect, UnknownDialect};
 pub use query::Query;
 pub use results::{COLUMNS, ResultRow, Results};
 pub use source::{Description, Remembered, Source, TableName};
 
-use crate::ledger::{Session, State};
+use crate::ledger::{Purpose, Session, State};
 use crate::release::{Observer, Published, Read, Standing, Step, Terms, draw, publish_stored, reserve};
-use crate::{Error, Ledger, entropy};
+use crate::{Error, Ledger, LostValues, entropy};
 
 /// A release from a table in a database, stage by stage.
 ///
@@ -43,6 +45,8 @@ pub struct StagedRelease<'a> {
     pub budget: &'a str,
     /// Where the party's table is.
     pub source: &'a Source,
+    /// What becomes of a table in which most values of a column are lost.
+    pub lost_values: LostValues,
 }
 
 /// What became of a result that was handed in.
@@ -80,7 +84,7 @@ impl StagedRelease<'_> {
             return Ok(None);
         }
         if session.is_none() {
-            ledger.check_budget(self.budget, self.study.mu())?;
+            ledger.check_budget(self.budget, &Purpose::of(self.study, self.party)?)?;
         }
         self.query(&standing).map(Some)
     }
@@ -123,8 +127,13 @@ impl StagedRelease<'_> {
         let session = reserve(self.study, self.party, self.budget, ledger)?;
         observer.step(Step::Reserved);
         observer.stage(standing.stage.name, standing.position());
+        // A charge that stands is not mended by a refusal.
+        let new = session.state == State::Reserved;
+        let lost_values = if new { self.lost_values } else { LostValues::Accept };
         draw(&standing, ledger, &session, observer, &seed, || {
-            results.sums(self.study, self.party, &standing.stage, &query, self.source).map(Read::Sums)
+            results
+                .sums(self.study, self.party, &standing.stage, &query, self.source, lost_values)
+                .map(Read::Sums)
         })?;
         Ok(Fed::Stored)
     }
@@ -159,8 +168,8 @@ impl StagedRelease<'_> {
         observer: &dyn Observer,
     ) -> Result<Published, Error> {
         let repeated = self.session(ledger)?.is_some_and(|session| session.state == State::Published);
-        let Self { study, party, budget, .. } = *self;
-        let terms = Terms { study, party, budget, out, existing, signing_key };
+        let Self { study, party, budget, lost_values, .. } = *self;
+        let terms = Terms { study, party, budget, out, existing, signing_key, lost_values };
         let stored = publish_stored(&terms, ledger, observer)?;
         Ok(Published { repeated, ..stored.ok_or(potluck_release::Error::Stages)? })
     }

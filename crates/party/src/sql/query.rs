@@ -33,7 +33,7 @@ use super::source::{Source, Stored};
 use crate::Error;
 
 /// Version of the result's form.
-const FORMAT: u32 = 2;
+const FORMAT: u32 = 3;
 
 /// The code of a missing level, and of a text that is no level.
 const MISSING: i32 = -1;
@@ -74,8 +74,8 @@ impl Query {
         source: &Source,
     ) -> Result<Self, Error> {
         let writer = Writer::new(study, party, stage, source)?;
-        let body = writer.body();
         let position = earlier.len() as u32;
+        let body = writer.body(position);
         let mut hash = Sha256::new();
         // The body says what is computed from which table; the rest, for whom.
         for field in
@@ -85,10 +85,12 @@ impl Query {
             hash.update(field);
         }
         let fingerprint = hex::encode(hash.finalize());
-        let union = ["types", "ids", "sums"]
+        let union = parts(position)
+            .iter()
             .map(|part| {
                 format!("UNION ALL SELECT part, number, value FROM {}", step_name(&format!("{part}_part")))
             })
+            .collect::<Vec<_>>()
             .join("\n");
         let text = format!(
             "-- potluck: stage {} ({}) of party {party}\n-- study {}\n{body}\nSELECT 'query' AS part, CAST(0 AS bigint) AS number, '{fingerprint}' AS value\n{}",
@@ -101,6 +103,11 @@ impl Query {
     }
 }
 
+/// The parts of the result of a stage beside the fingerprint; only the first counts what is lost.
+pub(super) fn parts(position: u32) -> &'static [&'static str] {
+    if position == 0 { &["types", "ids", "lost", "sums"] } else { &["types", "ids", "sums"] }
+}
+
 /// How many numbers stand before the sums of a row of the result: rows, the check sums of their
 /// ids, then refused values of each column.
 pub(super) fn leading_counts(columns: &[Column]) -> usize {
@@ -108,7 +115,7 @@ pub(super) fn leading_counts(columns: &[Column]) -> usize {
 }
 
 /// The name of a step, which no table of the party's has.
-fn step_name(name: &str) -> String {
+pub(super) fn step_name(name: &str) -> String {
     format!("potluck_{name}")
 }
 
@@ -131,7 +138,7 @@ fn refuses(column: &Column) -> bool {
 }
 
 /// Writes the query of a stage.
-struct Writer<'a> {
+pub(super) struct Writer<'a> {
     dialect: Dialect,
     source: &'a Source,
     columns: &'a [Column],
@@ -143,7 +150,12 @@ struct Writer<'a> {
 }
 
 impl<'a> Writer<'a> {
-    fn new(study: &'a Study, party: &str, stage: &'a Stage, source: &'a Source) -> Result<Self, Error> {
+    pub(super) fn new(
+        study: &'a Study,
+        party: &str,
+        stage: &'a Stage,
+        source: &'a Source,
+    ) -> Result<Self, Error> {
         let refused = |what: &str, remedy| Error::Table {
             table: source.name().to_owned(),
             problem: Problem::with(what, remedy),
@@ -175,8 +187,8 @@ impl<'a> Writer<'a> {
         })
     }
 
-    /// The steps of the query.
-    fn body(&self) -> String {
+    /// The steps of the query of the stage at this position.
+    fn body(&self, position: u32) -> String {
         let mut steps = vec![
             self.step("held", &self.held(), &self.source.quoted_table()),
             self.step("placed", &self.placed(), &step_name("held")),
@@ -198,12 +210,15 @@ impl<'a> Writer<'a> {
         }
         steps.push(self.sums(&step_name(last)));
         steps.extend(self.ids());
+        if position == 0 {
+            steps.extend(self.lost());
+        }
         steps.push(self.types());
         format!("WITH {}", steps.join(",\n"))
     }
 
     /// A step: expressions with their names, over every row of another one.
-    fn step(&self, name: &str, columns: &[(String, String)], from: &str) -> String {
+    pub(super) fn step(&self, name: &str, columns: &[(String, String)], from: &str) -> String {
         let columns: Vec<String> = columns
             .iter()
             .map(
@@ -221,7 +236,7 @@ impl<'a> Writer<'a> {
     }
 
     /// A step of the result: one of its parts.
-    fn part(&self, name: &str, number: &str, value: &str, from: &str) -> String {
+    pub(super) fn part(&self, name: &str, number: &str, value: &str, from: &str) -> String {
         format!(
             "{}\n  SELECT '{name}' AS part, {number} AS number, {value} AS value\n  FROM {from}\n)",
             self.dialect.step(&step_name(&format!("{name}_part")))
@@ -292,7 +307,7 @@ impl<'a> Writer<'a> {
     }
 
     /// The id as it is told apart from others.
-    fn id(&self) -> String {
+    pub(super) fn id(&self) -> String {
         let column = self.dialect.identifier(self.source.id());
         match self.id_kind {
             IdKind::Text => self.dialect.text_of(&column),
@@ -308,8 +323,23 @@ impl<'a> Writer<'a> {
         }
     }
 
+    /// The party's columns.
+    pub(super) fn columns(&self) -> &[Column] {
+        self.columns
+    }
+
+    /// The dialect and the table.
+    pub(super) fn speaks(&self) -> (Dialect, &Source) {
+        (self.dialect, self.source)
+    }
+
+    /// Whether ids are text.
+    pub(super) fn id_is_text(&self) -> bool {
+        self.id_kind == IdKind::Text
+    }
+
     /// The stored values of every row.
-    fn held(&self) -> Vec<(String, String)> {
+    pub(super) fn stored_values(&self) -> Vec<(String, String)> {
         let mut columns = Vec::new();
         for (i, (column, stored)) in self.columns.iter().zip(self.source.stored()).enumerate() {
             let name = self.dialect.identifier(column.name());
@@ -320,6 +350,12 @@ impl<'a> Writer<'a> {
                 Stored::Levels => (self.dialect.text_of(&name), format!("t{i}")),
             });
         }
+        columns
+    }
+
+    /// The stored values of every row, and what stands for its subject.
+    fn held(&self) -> Vec<(String, String)> {
+        let mut columns = self.stored_values();
         columns.push((self.hash(&self.id()), "hash".to_owned()));
         if self.mixed.is_some() {
             let id = self.dialect.identifier(self.source.id());
@@ -409,6 +445,31 @@ impl<'a> Writer<'a> {
             "CASE WHEN t{i} IS NULL THEN {if_missing} WHEN t{i} IN ({}) THEN 0 ELSE {if_unknown} END",
             known.join(", ")
         )
+    }
+
+    /// How many values of each column are lost (crates/party/src/lost.rs). The table is read once
+    /// more for it: an engine may allow too few columns to carry a mark for each.
+    fn lost(&self) -> [String; 2] {
+        let is_lost = |(i, column): (usize, &Column)| match column.domain() {
+            Domain::Numeric(bounds) => {
+                // Neither holds of NULL, nor both of NaN, which is above every bound.
+                let (lo, hi) = (self.dialect.double(bounds.lo()), self.dialect.double(bounds.hi()));
+                format!("CASE WHEN x{i} >= {lo} AND x{i} <= {hi} THEN NULL ELSE 1 END")
+            }
+            Domain::Categorical { unknown: Unknown::Other, .. } => {
+                format!("CASE WHEN t{i} IS NULL THEN 1 END")
+            }
+            Domain::Categorical { levels, unknown: Unknown::Missing | Unknown::Error } => {
+                let known: Vec<String> = levels.iter().map(|level| self.dialect.text(level)).collect();
+                format!("CASE WHEN t{i} IN ({}) THEN NULL ELSE 1 END", known.join(", "))
+            }
+        };
+        let counts: Vec<String> =
+            self.columns.iter().enumerate().map(|at| self.dialect.call("count", &[&is_lost(at)])).collect();
+        [
+            self.step("seen", &self.stored_values(), &self.source.quoted_table()),
+            self.part("lost", "CAST(0 AS bigint)", &self.dialect.joined(&counts), &step_name("seen")),
+        ]
     }
 
     /// Numbers in the units of the stage.
@@ -661,7 +722,7 @@ impl<'a> Writer<'a> {
     }
 
     /// The types of the columns and of the id.
-    fn types(&self) -> String {
+    pub(super) fn types(&self) -> String {
         let mut columns: Vec<String> =
             self.columns.iter().map(|column| self.dialect.identifier(column.name())).collect();
         columns.push(self.dialect.identifier(self.source.id()));

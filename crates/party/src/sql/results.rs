@@ -13,11 +13,12 @@ use potluck_release::remedy::{Problem, Remedy};
 use potluck_release::study::{Column, IdKind, TableRows};
 use zeroize::Zeroizing;
 
-use super::query::{CHECKS, Query, leading_counts};
+use super::query::{CHECKS, Query, leading_counts, parts};
 use super::source::Source;
+use crate::lost::Lost;
 use crate::sums::Sums;
 use crate::table::plain;
-use crate::{Error, Refusal, Table};
+use crate::{Error, LostValues, Refusal, Table};
 
 /// The columns of a result.
 pub const COLUMNS: [&str; 3] = ["part", "number", "value"];
@@ -91,11 +92,11 @@ impl Results {
         Ok(())
     }
 
-    fn problem(&self, problem: impl Into<Problem>) -> Error {
+    pub(super) fn problem(&self, problem: impl Into<Problem>) -> Error {
         Error::Table { table: self.name.clone(), problem: problem.into() }
     }
 
-    fn not_a_result(&self) -> Error {
+    pub(super) fn not_a_result(&self) -> Error {
         self.problem(Problem::with(
             "is not the result of a query: three columns part, number and value, none of them empty",
             Remedy::ExportResult,
@@ -103,12 +104,17 @@ impl Results {
     }
 
     /// The one row of a part.
-    fn only(&self, part: &str) -> Result<&str, Error> {
+    pub(super) fn only(&self, part: &str) -> Result<&str, Error> {
         let mut rows = self.rows.iter().filter(|row| row.part == part);
         match (rows.next(), rows.next()) {
             (Some(row), None) if row.number == 0 => Ok(&row.value),
             _ => Err(self.not_a_result()),
         }
+    }
+
+    /// Whether there is a row of a part.
+    pub(super) fn has(&self, part: &str) -> bool {
+        self.rows.iter().any(|row| row.part == part)
     }
 
     /// The fingerprint of the query that it claims to be the result of.
@@ -124,6 +130,7 @@ impl Results {
         stage: &Stage,
         query: &Query,
         source: &Source,
+        lost_values: LostValues,
     ) -> Result<Sums, Error> {
         let own = study.own_party(party)?;
         let columns = own.columns();
@@ -137,13 +144,26 @@ impl Results {
         }
         let allowed = study.definition().table_rows(own);
         // An empty table has no row to show its types.
-        if !self.rows.iter().any(|row| row.part == "types") {
+        if !self.has("types") {
             return Err(Error::empty(source.name(), allowed));
         }
         source.check_types(study, party, self.only("types")?)?;
         let (rows, checks) = self.check_ids(study, source, allowed)?;
-        let exact = self.add_up(columns, stage, source, rows, checks)?;
-        Ok(Sums::from_exact(exact, stage))
+        let exact = Zeroizing::new(self.add_up(columns, stage, source, rows, checks)?);
+        if self
+            .rows
+            .iter()
+            .any(|row| row.part != "query" && !parts(query.position).contains(&row.part.as_str()))
+        {
+            return Err(self.not_a_result());
+        }
+        if query.position == 0 {
+            let lost = self.lost(columns, rows)?;
+            if lost_values == LostValues::Refuse {
+                lost.refuse(source.name(), columns, rows)?;
+            }
+        }
+        Ok(Sums::from_exact(exact.to_vec(), stage))
     }
 
     /// Every row has an id of its own, and there are as many as the study allows. Returns how many,
@@ -180,6 +200,24 @@ impl Results {
             (IdKind::Text | IdKind::Integer, []) => Ok((found, checks)),
             _ => Err(self.not_a_result()),
         }
+    }
+
+    /// How many values of each column are lost, as a first stage says.
+    fn lost(&self, columns: &[Column], rows: u64) -> Result<Lost, Error> {
+        let counts = self.counts("lost")?;
+        if counts.len() != columns.len() || counts.iter().any(|&count| count > rows) {
+            return Err(self.inconsistent());
+        }
+        let mut lost = Lost::none(columns.len());
+        lost.merge(counts);
+        Ok(lost)
+    }
+
+    /// The counts of a part, none of them below zero.
+    pub(super) fn counts(&self, part: &str) -> Result<Vec<u64>, Error> {
+        let counts = self.integers(self.only(part)?)?;
+        let counts: Option<Vec<u64>> = counts.iter().map(|&count| u64::try_from(count).ok()).collect();
+        counts.ok_or_else(|| self.not_a_result())
     }
 
     /// Puts the sums at their places, and looks whether they can be sums of so many rows.
@@ -229,8 +267,7 @@ impl Results {
             sums[slot * width..][..width].copy_from_slice(exact);
         }
         if let Some(column) = refused.iter().position(|&refused| refused) {
-            let problem = "has values that are missing or not among its levels, and the study refuses them; complete the table, or agree on missing = \"midpoint\" and unknown = \"missing\" or \"other\" (never on a level for the reason that it is in the table: levels are public)";
-            return Err(source.column_problem(columns[column].name(), problem).refusing(Refusal::Value));
+            return Err(source.refused_values(&columns[column]).refusing(Refusal::Value));
         }
         if total != rows {
             return Err(self.problem(
@@ -242,10 +279,6 @@ impl Results {
                 "adds up other subjects than those whose ids it counts: the table was changed while the query ran, or gives other rows each time it is read, as a view with a LIMIT or a sample does; store what is meant as a table of its own, and run the query again",
             ));
         }
-        let parts = ["query", "types", "ids", "sums"];
-        if self.rows.iter().any(|row| !parts.contains(&row.part.as_str())) {
-            return Err(self.not_a_result());
-        }
         // The sums have an owner from here on that wipes them.
         Ok(std::mem::take(&mut *sums))
     }
@@ -255,7 +288,7 @@ impl Results {
     }
 
     /// Whole numbers with single spaces between them, each written in one way only.
-    fn integers(&self, text: &str) -> Result<Zeroizing<Vec<i64>>, Error> {
+    pub(super) fn integers(&self, text: &str) -> Result<Zeroizing<Vec<i64>>, Error> {
         let parse = |text: &str| {
             let number: i64 = text.parse().ok()?;
             (number.to_string() == text).then_some(number)

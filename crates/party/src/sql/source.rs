@@ -283,6 +283,12 @@ impl Source {
         }
     }
 
+    /// A column has values that the study refuses.
+    pub(super) fn refused_values(&self, column: &Column) -> Error {
+        let problem = "has values that are missing or not among its levels, and the study refuses them; complete the table, or agree on missing = \"midpoint\" and unknown = \"missing\" or \"other\" (never on a level for the reason that it is in the table: levels are public)";
+        self.column_problem(column.name(), problem)
+    }
+
     /// A query for the types of the party's columns and its id, of one row with one text, or of
     /// none if the table is empty.
     pub fn types_query(&self, study: &Study, party: &str) -> Result<String, Error> {

@@ -330,10 +330,38 @@ impl<'a> Converter<'a> {
     pub(crate) fn rows(&self, first: u64, batch: &RecordBatch) -> Result<Rows, Error> {
         let mut columns = Vec::with_capacity(self.columns.len());
         for (column, array) in self.columns.iter().zip(batch.columns()) {
-            let place = Place { table: self.table, column: column.name(), first, by: By::Study };
-            columns.push(column_values(&place, column, array, self.text, self.tokens)?);
+            columns.push(self.column(column, first, array)?);
         }
         Ok(Rows { count: batch.num_rows(), columns })
+    }
+
+    fn place<'p>(&'p self, column: &'p str, first: u64) -> Place<'p> {
+        Place { table: self.table, column, first, by: By::Study }
+    }
+
+    /// Converts the values of one column, of rows from `first` on.
+    pub(crate) fn column(
+        &self,
+        column: &Column,
+        first: u64,
+        array: &ArrayRef,
+    ) -> Result<ColumnValues, Error> {
+        column_values(&self.place(column.name(), first), column, array, self.text, self.tokens)
+    }
+
+    /// The texts that levels of a column are compared with.
+    pub(crate) fn level_texts(
+        &self,
+        column: &Column,
+        first: u64,
+        array: &ArrayRef,
+    ) -> Result<StringArray, Error> {
+        texts(&self.place(column.name(), first), array)
+    }
+
+    /// Whether a text stands for a missing value.
+    pub(crate) fn is_missing_text(&self, text: &str) -> bool {
+        self.text && self.tokens.iter().any(|token| token == text)
     }
 
     /// The ids of a batch whose last columns hold them, checked; or positions, if there are none.
@@ -341,9 +369,16 @@ impl<'a> Converter<'a> {
         let Some((names, kind)) = self.id else {
             return Ok(Ids::positions(first, batch.num_rows() as u64));
         };
-        let ([name], []) = (names, self.rules) else { return self.ruled_ids(names, first, batch) };
-        let place = Place { table: self.table, column: name, first, by: By::Study };
-        let array = batch.columns().last().expect("the id column was asked for");
+        let columns = &batch.columns()[batch.num_columns() - names.len()..];
+        match (names, columns, self.rules) {
+            ([name], [array], []) => self.plain_ids(name, kind, first, array),
+            _ => self.ruled_ids(names, first, columns),
+        }
+    }
+
+    /// The ids of rows from `first` on that stand as they are in one column, checked.
+    fn plain_ids(&self, name: &str, kind: IdKind, first: u64, array: &ArrayRef) -> Result<Ids, Error> {
+        let place = self.place(name, first);
         let array = place.read(array, plain::plain)?;
         let missing = |index| place.value(index, Refusal::Id, "the id is missing; every row needs one");
         if let Some(index) =
@@ -389,9 +424,8 @@ impl<'a> Converter<'a> {
     }
 
     /// The ids that the study's rules make of its id columns, the last ones of a batch.
-    fn ruled_ids(&self, names: &[String], first: u64, batch: &RecordBatch) -> Result<Ids, Error> {
-        let mut ids = vec![String::new(); batch.num_rows()];
-        let columns = &batch.columns()[batch.num_columns() - names.len()..];
+    fn ruled_ids(&self, names: &[String], first: u64, columns: &[ArrayRef]) -> Result<Ids, Error> {
+        let mut ids = vec![String::new(); columns.first().map_or(0, |column| column.len())];
         for (part, (name, array)) in names.iter().zip(columns).enumerate() {
             let place = Place { table: self.table, column: name, first, by: By::Study };
             let array = place.read(array, plain::plain)?;

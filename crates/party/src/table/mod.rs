@@ -482,6 +482,9 @@ fn sniff(table: &str, source: &Source) -> Result<Format, Error> {
     let mut head = Vec::new();
     let read = file(table, source)?.take(6).read_to_end(&mut head);
     read.map_err(|source| Error::Read { table: table.to_owned(), source })?;
+    if let Some(problem) = workbook(table, source, &head)? {
+        return Err(Error::Table { table: table.to_owned(), problem });
+    }
     Ok(match head.as_slice() {
         [] => {
             return Err(Error::Table {
@@ -494,6 +497,31 @@ fn sniff(table: &str, source: &Source) -> Result<Format, Error> {
         [0xff, 0xff, 0xff, 0xff, ..] => Format::ArrowStream,
         [0x1f, 0x8b, ..] => Format::GzipCsv,
         _ => Format::Csv,
+    })
+}
+
+/// What is wrong with a file that no reader here takes for a table, but people do.
+fn workbook(table: &str, source: &Source, head: &[u8]) -> Result<Option<Problem>, Error> {
+    const REMEDY: &str = "in the spreadsheet program, save the sheet as \"CSV UTF-8\", and give that file; look there whether dates and long numbers came out as they are meant";
+    Ok(match head {
+        // A workbook is a zip archive that names its kind among its first entries.
+        [b'P', b'K', 3 | 5, 4 | 6, ..] => {
+            let mut start = Vec::new();
+            let read = file(table, source)?.take(1 << 14).read_to_end(&mut start);
+            read.map_err(|source| Error::Read { table: table.to_owned(), source })?;
+            let names = |name: &[u8]| start.windows(name.len()).any(|bytes| bytes == name);
+            Some(if names(b"[Content_Types].xml") || names(b"xl/") {
+                format!("is an Excel workbook (.xlsx), which is not read; {REMEDY}").into()
+            } else if names(b"opendocument.spreadsheet") {
+                format!("is an OpenDocument spreadsheet (.ods), which is not read; {REMEDY}").into()
+            } else {
+                "is a zip archive; unpack it, and give the CSV, Parquet or Arrow file in it".into()
+            })
+        }
+        [0xd0, 0xcf, 0x11, 0xe0, ..] => {
+            Some(format!("is a workbook of old Excel (.xls), which is not read; {REMEDY}").into())
+        }
+        _ => None,
     })
 }
 

@@ -11,7 +11,7 @@ use potluck_core::accounting::{Delta, Epsilon, Mu, Share};
 use potluck_fixtures::sealed;
 use potluck_party::reading::ExtraColumns;
 use potluck_party::release::{Terms, release_with};
-use potluck_party::{Access, Error, Job, Ledger, Observer, Reading, Resources, Table, audit};
+use potluck_party::{Access, Error, Job, Ledger, LostValues, Observer, Reading, Resources, Table, audit};
 use potluck_release::files::Existing;
 use potluck_release::{Release, Study};
 use proptest::prelude::*;
@@ -116,7 +116,8 @@ pub fn job<'a>(study: &'a Study, table: &'a Table, out: &'a Path, threads: usize
 
 /// The clinic's release under a study, charged to a budget.
 pub fn terms<'a>(study: &'a Study, budget: &'a str, out: &'a Path) -> Terms<'a> {
-    Terms { study, party: PARTY, budget, out, existing: Existing::Keep, signing_key: None }
+    let lost_values = LostValues::Accept;
+    Terms { study, party: PARTY, budget, out, existing: Existing::Keep, signing_key: None, lost_values }
 }
 
 /// How the clinic's tables are read.

@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
+from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal, cast, overload
 
 import numpy as np
@@ -81,6 +82,11 @@ class LinearRegression:
         Name of the label.
     bse_
         Standard errors of `coef_`.
+    pvalues_
+        Two-sided p-values of `coef_` being 0, in agreement with the intervals. They mean as much as the intervals do:
+        look at `findings_` first.
+    cov_
+        Covariances of `coef_`, rows and columns in the order of `coef_names_`.
     findings_
         What published numbers say against each of `coef_`: a list of `Finding` for each of `coef_names_`. An interval of
         the learner ``"posterior"`` holds where it is empty.
@@ -116,7 +122,14 @@ class LinearRegression:
         """Fits the label on the features, or on all other columns. Costs no privacy, however often it is done.
 
         A label is a numeric column, one with two levels, or ``column=level``.
+
+        What is fitted is a public dataset, whose rows stand for many people each. So cross-validation, train and test
+        splits and pipelines that transform rows do not apply: leaving rows out leaves nobody out. Instead, intervals and
+        R² of one fit already speak of new people; `score` compares with a table of people's own rows, where you have one;
+        and `Study.simulate` tries a whole study again and again.
         """
+        if not isinstance(dataset, PublicDataset):
+            raise UsageError(_not_a_dataset(dataset))
         if isinstance(features, str):
             raise UsageError(f"features is a text; give a list of names, such as [{features!r}]")
         model = _potluck.fit(
@@ -141,6 +154,8 @@ class LinearRegression:
         self.feature_names_in_ = np.array(model.inputs, dtype=object)
         self.n_features_in_ = len(model.inputs)
         self.bse_ = model.standard_errors[1:]
+        self.pvalues_ = model.p_values()[1:]
+        self.cov_ = model.covariance[1:, 1:]
         self.findings_ = [
             [Finding(cast(Any, kind), tuple(columns), text) for kind, columns, text in of_one]
             for of_one in model.findings
@@ -300,6 +315,21 @@ class LinearRegression:
     def _repr_html_(self) -> str | None:
         model: Model | None = getattr(self, "model_", None)
         return None if model is None else model._repr_html_()
+
+
+def _not_a_dataset(given: object) -> str:
+    """What to pass instead of this."""
+    kind = type(given).__name__
+    pass_this = "fit(dataset, label): the dataset is a PublicDataset, from PublicDataset.load(path), potluck.join or a hub"
+    if isinstance(given, (str, PathLike)):
+        return f"the first argument is a path; {pass_this}"
+    if hasattr(given, "__arrow_c_stream__") or hasattr(given, "__array__") or hasattr(given, "columns"):
+        return (
+            f"the first argument is a {kind}; {pass_this}. Rows of a published file are not people, and a {kind} of them "
+            "has lost what says how they were mixed and noised; so a fit on them would be wrong. Cross-validation and "
+            "pipelines, which pass such tables, do not apply (see help(LinearRegression.fit))"
+        )
+    return f"the first argument is a {kind}; {pass_this}"
 
 
 def _number(value: float) -> str:

@@ -15,6 +15,11 @@ def _at_the_keyboard(question: str) -> bool:
     return input(f"{question} [y/N] ").strip().lower() in {"y", "yes"}
 
 
+def asked(confirm: Confirm) -> Callable[[str], bool] | None:
+    """What is given the question, if anyone is asked."""
+    return _at_the_keyboard if confirm is True else confirm or None
+
+
 class Order(NamedTuple):
     """What is asked for of a release, wherever its table is."""
 
@@ -23,13 +28,14 @@ class Order(NamedTuple):
     out: Path | None
     signing_key: Path | None
     accept_low_accuracy: bool
+    accept_lost_values: bool
     overwrite: bool
     confirm: Confirm
 
     @property
     def asked(self) -> Callable[[str], bool] | None:
         """What is given the question, if anyone is asked."""
-        return _at_the_keyboard if self.confirm is True else self.confirm or None
+        return asked(self.confirm)
 
 
 class Access(NamedTuple):

@@ -24,6 +24,7 @@ def release(
     out: Path | None = None,
     signing_key: Path | None = None,
     accept_low_accuracy: bool = False,
+    accept_lost_values: bool = False,
     ignore_extra: bool = False,
     overwrite: bool = False,
     spool: bool = False,
@@ -60,6 +61,9 @@ def release(
         The private key to sign with, from `new_signing_key`.
     accept_low_accuracy
         Publish even if the plan says that predicting the mean would do as well as a regression.
+    accept_lost_values
+        Publish even if most values of a column are missing or outside of its bounds; otherwise a new release is refused
+        before its charge.
     ignore_extra
         Leave columns alone that the study does not name; otherwise they are refused.
     overwrite
@@ -86,7 +90,7 @@ def release(
             study,
             party,
             data,
-            Order(ledger, budget, out, signing_key, accept_low_accuracy, overwrite, confirm),
+            Order(ledger, budget, out, signing_key, accept_low_accuracy, accept_lost_values, overwrite, confirm),
             Access(id, ignore_extra, spool, threads, tmp_dir, memory),
             report,
         )

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import Protocol, Union
+from typing import Any, Protocol, Union
 
 from potluck._arrow import ArrowStream
 from potluck._errors import RemoteError
 from potluck._order import Order
-from potluck._potluck import Published, StagedRelease, Study
+from potluck._potluck import Published, StagedRelease, StagedValidation, Study
 from potluck._progress import Progress, reporting
 
 Answer = Union[ArrowStream, Iterable[tuple[str, int, str]]]
@@ -69,3 +69,11 @@ def run(
             if report:
                 report(position + 1, study.rows)
     return staged.finish()
+
+
+def validate(study: Study, party: str, engine: Engine, *, dialect: str, table: str, id: str | None) -> dict[str, Any]:
+    """Has the engine count what a steward should know before a release."""
+    staged = StagedValidation(study, party, dialect=dialect, table=table, id=id)
+    staged.take_names(engine.names(staged.names_query()))
+    staged.take_types(engine.text(staged.types_query()))
+    return staged.take(engine.rows(staged.query()))

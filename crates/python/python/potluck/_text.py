@@ -14,5 +14,7 @@ class Text(str):
         return str(self)
 
     def _repr_html_(self) -> str:
-        # Sentences are long lines.
-        return f'<pre style="white-space: pre-wrap">{escape(self)}</pre>'
+        # Sentences are long lines. Pages that a notebook is exported to may style <pre> otherwise, and columns only stay
+        # aligned where every character is as wide as the next.
+        style = "white-space: pre-wrap; font-family: ui-monospace, Menlo, Consolas, monospace"
+        return f'<pre style="{style}">{escape(self)}</pre>'

@@ -13,7 +13,7 @@ from potluck._potluck import Published, Study
 from potluck._progress import Progress
 from potluck._staged import Answer, in_engine
 
-__all__ = ["release"]
+__all__ = ["release", "validate"]
 
 
 class _View:
@@ -63,6 +63,13 @@ class _View:
         return self._collect(query)
 
 
+def _view_name(study: Study, party: str, df: Any) -> str:
+    """The same name whenever the call is made again, and no other party's."""
+    if not hasattr(df, "createOrReplaceTempView") or not hasattr(df, "sparkSession"):
+        raise UsageError(f"df is a {type(df).__name__}; give a DataFrame of Spark 3.4 or later")
+    return f"potluck_{study.id or 'draft'}_{party.encode().hex()}"
+
+
 def release(
     study: Study,
     party: str,
@@ -74,6 +81,7 @@ def release(
     out: Path | None = None,
     signing_key: Path | None = None,
     accept_low_accuracy: bool = False,
+    accept_lost_values: bool = False,
     overwrite: bool = False,
     confirm: bool | Callable[[str], bool] = False,
     progress: Progress = None,
@@ -101,24 +109,33 @@ def release(
         The budget of the ledger that is charged; by default the only one.
     out
         Where the release goes; by default ``<party>.release.parquet`` in the working folder.
-    signing_key, accept_low_accuracy, overwrite, confirm
+    signing_key, accept_low_accuracy, accept_lost_values, overwrite, confirm
         As in `potluck.release`.
     progress
         As in `potluck.release`, told before and after each query.
     """
-    if not hasattr(df, "createOrReplaceTempView") or not hasattr(df, "sparkSession"):
-        raise UsageError(f"df is a {type(df).__name__}; give a DataFrame of Spark 3.4 or later")
-    # The same name whenever the call is made again, and no other party's. A draft is refused below.
-    name = f"potluck_{study.id or 'draft'}_{party.encode().hex()}"
+    name = _view_name(study, party, df)
     with _View(df, name) as view:
         view.refuse_padded()
         return _staged.run(
             study,
             party,
             view,
-            Order(ledger, budget, out, signing_key, accept_low_accuracy, overwrite, confirm),
+            Order(ledger, budget, out, signing_key, accept_low_accuracy, accept_lost_values, overwrite, confirm),
             dialect="spark",
             table=name,
             id=id,
             progress=progress,
         )
+
+
+def validate(study: Study, party: str, df: Any, *, id: str | None = None) -> dict[str, Any]:
+    """Counts, where the data is, what a steward should know of a DataFrame before a release; see `Study.validate`.
+
+    One query, whose answer is for your own eyes: nothing is charged, written or published. The study need not be sealed.
+    Undeclared levels are counted and never shown. Parameters are those of `release`.
+    """
+    name = _view_name(study, party, df)
+    with _View(df, name) as view:
+        view.refuse_padded()
+        return _staged.validate(study, party, view, dialect="spark", table=name, id=id)

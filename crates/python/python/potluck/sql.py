@@ -14,7 +14,7 @@ from potluck._potluck import Published, Study
 from potluck._progress import Progress
 from potluck._staged import Answer, in_engine
 
-__all__ = ["release"]
+__all__ = ["release", "validate"]
 
 # By the package that a connection comes from.
 _DIALECTS: dict[str, str] = {
@@ -111,6 +111,7 @@ def release(
     out: Path | None = None,
     signing_key: Path | None = None,
     accept_low_accuracy: bool = False,
+    accept_lost_values: bool = False,
     overwrite: bool = False,
     confirm: bool | Callable[[str], bool] = False,
     progress: Progress = None,
@@ -142,7 +143,7 @@ def release(
         The budget of the ledger that is charged; by default the only one.
     out
         Where the release goes; by default ``<party>.release.parquet`` in the working folder.
-    signing_key, accept_low_accuracy, overwrite, confirm
+    signing_key, accept_low_accuracy, accept_lost_values, overwrite, confirm
         As in `potluck.release`.
     progress
         As in `potluck.release`, told before and after each query.
@@ -151,9 +152,28 @@ def release(
         study,
         party,
         _Database(connection),
-        Order(ledger, budget, out, signing_key, accept_low_accuracy, overwrite, confirm),
+        Order(ledger, budget, out, signing_key, accept_low_accuracy, accept_lost_values, overwrite, confirm),
         dialect=dialect or _dialect(connection),
         table=table,
         id=id,
         progress=progress,
+    )
+
+
+def validate(
+    study: Study,
+    party: str,
+    connection: Any,
+    table: str,
+    *,
+    dialect: Literal["postgres", "duckdb", "spark"] | None = None,
+    id: str | None = None,
+) -> dict[str, Any]:
+    """Counts, in the database, what a steward should know of a table before a release; see `Study.validate`.
+
+    One query, whose answer is for your own eyes: nothing is charged, written or published. The study need not be sealed.
+    Undeclared levels are counted and never shown: ask the database for them. Parameters are those of `release`.
+    """
+    return _staged.validate(
+        study, party, _Database(connection), dialect=dialect or _dialect(connection), table=table, id=id
     )

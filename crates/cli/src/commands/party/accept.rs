@@ -8,7 +8,7 @@ use potluck_client::Token;
 use potluck_release::events::Acceptance;
 use potluck_release::signing::SigningKey;
 use potluck_release::study::{IdKind, TableRows};
-use potluck_release::{Error, Study, statement};
+use potluck_release::{Error, Study, statement, warnings};
 use serde_json::json;
 
 use super::membership::{Membership, prepare_folder};
@@ -39,11 +39,12 @@ pub(super) fn run(arguments: &PartyAccept, settings: &Settings<'_>) -> Result<()
         for line in asked(study, party, before.early())? {
             settings.printer.note(&line);
         }
-        if let Some(warning) = statement::refusals(study, party)? {
+        for warning in warnings::of_party(study, party)? {
             settings.printer.warn(&warning);
         }
         let question = format!("Accept this study for {party}, with the key {}?", key.public());
-        settings.printer.confirm(arguments.yes, &question)?;
+        let declined = "not agreed; nothing was signed";
+        settings.printer.confirm(arguments.yes, &question, declined)?;
     }
     let new = hub.accept(&Acceptance::new(study, party, &key))?;
     let log = hub.log(study.id())?.log;

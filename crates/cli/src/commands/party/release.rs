@@ -3,7 +3,7 @@
 use anyhow::Result;
 use potluck_client::{FileDigest, Hub};
 use potluck_party::ledger::State;
-use potluck_party::{Ledger, Order};
+use potluck_party::{Ledger, LostValues, Order};
 use potluck_release::files::Existing;
 use potluck_release::signing::{PublicKey, SigningKey};
 use potluck_release::{Release, Study};
@@ -161,7 +161,8 @@ fn draw(
         existing: Existing::Keep,
         signing_key: Some(membership.signing_key.clone()),
         inputs: [membership.study_file()].into_iter().chain(arguments.data.clone()).collect(),
-        accept_low_accuracy: arguments.accept_low_accuracy,
+        accept_low_accuracy: arguments.accepted.low_accuracy,
+        lost_values: LostValues::accepted(arguments.accepted.lost_values),
     };
     let access = settings.access(&arguments.id, arguments.ignore_extra);
     let data = arguments.data.as_deref();
