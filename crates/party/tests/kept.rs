@@ -27,11 +27,11 @@ fn study(id: &str) -> Study {
 }
 
 fn subjects() -> Vec<Subject> {
-    let level = |at: usize, of: &[&'static str]| (at % 11 != 0).then(|| of[at % of.len()]);
+    let level = |at: usize, of: &[&'static str]| (!at.is_multiple_of(11)).then(|| of[at % of.len()]);
     (0..ROWS)
         .map(|at| Subject {
             id: at as i64 * 7919,
-            age: (at % 13 != 0).then(|| (at * 37 % 101) as f64),
+            age: (!at.is_multiple_of(13)).then(|| (at * 37 % 101) as f64),
             dose: Some((at as f64).sin()),
             smoker: level(at, &["no", "yes"]),
             region: level(at, &["north", "south", "elsewhere"]),
