@@ -53,12 +53,10 @@ impl Piece {
         match &mut self.ids {
             Some(Ids::Signed(ids)) => detach(ids),
             Some(Ids::Unsigned(ids)) => detach(ids),
-            Some(Ids::Texts(ids)) => {
-                if ids.values().capacity() > 2 * text_length(ids) + 4096 {
-                    *ids = ids.iter().collect();
-                }
+            Some(Ids::Texts(ids)) if ids.values().capacity() > 2 * text_length(ids) + 4096 => {
+                *ids = ids.iter().collect();
             }
-            None => {}
+            Some(Ids::Texts(_)) | None => {}
         }
     }
 }

@@ -31,7 +31,7 @@ fn subjects() -> Vec<Subject> {
     (0..ROWS)
         .map(|at| Subject {
             id: at as i64 * 7919,
-            age: (at % 13 != 0).then(|| (at * 37 % 101) as f64),
+            age: (!at.is_multiple_of(13)).then(|| (at * 37 % 101) as f64),
             dose: Some((at as f64).sin()),
             smoker: level(at, &["no", "yes"]),
             region: level(at, &["north", "south", "elsewhere"]),

@@ -298,8 +298,8 @@ def test_paths_need_not_be_text(study, north, folder):
 def test_what_is_left_of_a_budget_is_shown(study, north, ledger):
     published = release(study, north, ledger)
     assert "nothing of the budget is left" in repr(published) and published.budget_delta > 0
-    empty = potluck.Published._of("p", "c", "s", "north", None, False, 0.0, 0.0)
-    assert repr(empty) == "<Published p: release of north, 0.0% of the budget left>"
+    empty = potluck.Published._of("p", "c", "s", "north", None, False, 0.0, 1.0, 1e-6)
+    assert repr(empty) == "<Published p: release of north, nothing of the budget is left>"
 
 
 def test_a_public_dataset_is_no_table_of_a_party(dataset, study, ledger, folder):

@@ -70,8 +70,9 @@ fn components(tree: &str) -> Result<BTreeMap<Id, Component>, String> {
         let (Some(name), Some(version)) = (words.next(), words.next()) else { return Err(unread()) };
         let id = (name.to_owned(), version.trim_start_matches('v').to_owned());
         let component = components.entry(id.clone()).or_default();
-        component.licence = fields.next().ok_or_else(unread)?.to_owned();
-        component.repository = fields.next().ok_or_else(unread)?.trim_end_matches(" (*)").to_owned();
+        fields.next().ok_or_else(unread)?.clone_into(&mut component.licence);
+        let repository = fields.next().ok_or_else(unread)?.trim_end_matches(" (*)");
+        repository.clone_into(&mut component.repository);
         above.truncate(depth);
         if let Some(parent) = above.last() {
             components.entry(parent.clone()).or_default().needs.insert(id.clone());
