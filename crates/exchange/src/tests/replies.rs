@@ -1,5 +1,6 @@
 //! A malicious recipient.
 
+use std::collections::BTreeSet;
 use std::io::Cursor;
 
 use curve25519_dalek::scalar::Scalar;
@@ -245,4 +246,22 @@ fn numbers_out_of_range_are_published_as_such_with_the_noise_in_them() {
     let accepted = offered.accept(&far).unwrap_or_else(|check| panic!("{check}"));
     assert_eq!(accepted.outcome(entropy(1)).values, [None]);
     assert_eq!(SENDER, offered.terms.sender().index);
+}
+
+/// A restored machine may meet another reply with the same entropy, and must not subtract the same
+/// noise from both.
+#[test]
+fn noise_of_a_result_depends_on_the_reply_it_opens() {
+    let offered = offered(terms(1, (1, 4), (1, 4), 1 << 20), &[vec![0]]);
+    // All zero, so that what is published is the sender's noise.
+    let noise = |reply: u64, seed: u64| {
+        let zero = [row(&[0], 4)];
+        let (terms, message) = (&offered.terms, &offered.message);
+        let reply = forge_reply(terms, message, &zero, &[vec![0]], &ReplyCheat::Nothing, reply);
+        let accepted = offered.accept(&reply).unwrap_or_else(|check| panic!("{check}"));
+        accepted.outcome(entropy(seed)).values[0]
+    };
+    assert_eq!(noise(1, 5), noise(1, 5), "the same step again");
+    let all = BTreeSet::from([noise(1, 5), noise(2, 5), noise(1, 6), noise(2, 6)]);
+    assert_eq!(all.len(), 4);
 }

@@ -415,30 +415,3 @@ fn opened_sums_spread_over_120_bits() {
         assert!((above - count / 2.0).abs() < 3.0 * count.sqrt(), "{above} of {count}");
     }
 }
-
-#[test]
-fn noise_of_a_result_depends_on_the_reply_it_opens() {
-    let terms = terms(1, (1, 4), (1, 4), 1 << 20);
-    let rows = vec![vec![0]];
-    let mut asked = Vec::new();
-    let sent = offer(&terms, bytes_of(&rows), entropy(1), &mut asked).expect("within terms");
-    let kept = sent.to_bytes();
-    let outcome = |reply_seed: u64, seed: u64| {
-        let mut answered = Vec::new();
-        AcceptedOffer::check(&terms, RECIPIENT, Cursor::new(&asked), entropy(2))
-            .expect("honest")
-            .reply(bytes_of(&rows), entropy(reply_seed), &mut answered)
-            .expect("within terms");
-        SentOffer::from_bytes(&terms, &kept)
-            .expect("kept")
-            .await_replies()
-            .remove(0)
-            .accept(Cursor::new(&asked), Cursor::new(&answered), entropy(4))
-            .expect("honest")
-            .outcome(entropy(seed))
-            .values[0]
-    };
-    assert_eq!(outcome(3, 5), outcome(3, 5), "the same step again");
-    let all = BTreeSet::from([outcome(3, 5), outcome(3, 6), outcome(7, 5), outcome(7, 6)]);
-    assert_eq!(all.len(), 4);
-}
