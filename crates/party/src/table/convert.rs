@@ -364,12 +364,23 @@ impl<'a> Converter<'a> {
         self.text && self.tokens.iter().any(|token| token == text)
     }
 
+    /// The columns of a batch that hold its ids: the last ones.
+    pub(crate) fn id_arrays<'b>(&self, batch: &'b RecordBatch) -> &'b [ArrayRef] {
+        let count = self.id.map_or(0, |(names, _)| names.len());
+        &batch.columns()[batch.num_columns() - count..]
+    }
+
     /// The ids of a batch whose last columns hold them, checked; or positions, if there are none.
     pub(crate) fn ids(&self, first: u64, batch: &RecordBatch) -> Result<Ids, Error> {
-        let Some((names, kind)) = self.id else {
+        if self.id.is_none() {
             return Ok(Ids::positions(first, batch.num_rows() as u64));
-        };
-        let columns = &batch.columns()[batch.num_columns() - names.len()..];
+        }
+        self.ids_in(first, self.id_arrays(batch))
+    }
+
+    /// The ids of rows from `first` on that stand in these columns, checked.
+    pub(crate) fn ids_in(&self, first: u64, columns: &[ArrayRef]) -> Result<Ids, Error> {
+        let (names, kind) = self.id.expect("a study whose ids are positions has no id column");
         match (names, columns, self.rules) {
             ([name], [array], []) => self.plain_ids(name, kind, first, array),
             _ => self.ruled_ids(names, first, columns),

@@ -16,7 +16,7 @@ const AT_A_TIME: usize = 1 << 20;
 /// the error for the first of them.
 pub(super) fn count_duplicates(
     table: &Table,
-    id_column: &str,
+    id_columns: &[String],
     converter: &Converter<'_>,
     repeated: &[u64],
     hash: &RandomState,
@@ -25,7 +25,7 @@ pub(super) fn count_duplicates(
     let mut earliest: Option<(u64, u64)> = None;
     for repeated in repeated.chunks(AT_A_TIME) {
         let mut rows: HashMap<String, u64> = HashMap::new();
-        let (_, batches) = table.batches(&[id_column.to_owned()])?;
+        let (_, batches) = table.batches(id_columns)?;
         let mut first = 0;
         for batch in batches {
             let batch = batch?;
@@ -49,5 +49,5 @@ pub(super) fn count_duplicates(
             first += batch.num_rows() as u64;
         }
     }
-    Ok((duplicates, earliest.map(|(row, earlier)| same_id(table.name(), id_column, row, earlier))))
+    Ok((duplicates, earliest.map(|(row, earlier)| same_id(table.name(), &id_columns.join(", "), row, earlier))))
 }

@@ -13,7 +13,7 @@ use std::hash::RandomState;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use potluck_release::Study;
-use potluck_release::study::{Column, IdKind, Party};
+use potluck_release::study::{Column, Party};
 use serde_json::{Value, json};
 
 pub use counts::{ColumnCounts, IdCounts, Kind, LevelCounts, NumberCounts};
@@ -92,11 +92,9 @@ impl Validation {
     ) -> Self {
         let Counted { rows, ids, columns, mut problems } = counted;
         let definition = study.definition();
-        let expected_rows = definition.rows();
-        if rows != expected_rows {
-            let how = if rows > expected_rows { "more" } else { "fewer" };
-            problems.push(Found::once(Error::wrong_rows(table, how, expected_rows)));
-        }
+        let allowed = definition.table_rows(party);
+        let expected_rows = allowed.expected();
+        problems.extend(Error::check_rows(table, rows, allowed).err().map(Found::once));
         let declared: Vec<Column> = party
             .columns()
             .iter()
@@ -162,31 +160,28 @@ pub enum Levels {
 pub fn validate(reading: &Reading<'_>, levels: Levels, observer: &dyn Observer) -> Result<Validation, Error> {
     let Reading { study, party, table, access } = *reading;
     let party = study.own_party(party)?;
-    let definition = study.definition();
+    let expected_rows = study.definition().table_rows(party).expected();
     let found = table.column_names()?;
     let (wanted, problems) = look_for_names(study, party, access, table.name(), &found);
     let mut problems: Vec<Found> = problems.into_iter().map(Found::once).collect();
 
     let columns: Vec<&Column> =
         party.columns().iter().filter(|column| found.iter().any(|name| name == column.name())).collect();
-    let has_ids = definition.id_kind() != IdKind::Row
-        && wanted.last() == Some(&access.id_column)
-        && found.contains(&access.id_column);
-    let names: Vec<String> = columns
-        .iter()
-        .map(|column| column.name())
-        .chain(has_ids.then_some(access.id_column.as_str()))
-        .map(str::to_owned)
-        .collect();
+    let id_columns = access.id_columns(study);
+    let has_ids = !id_columns.is_empty() && wanted.ends_with(&id_columns) && !misses(&found, &id_columns);
+    let mut names: Vec<String> = columns.iter().map(|column| column.name().to_owned()).collect();
+    if has_ids {
+        names.extend_from_slice(&id_columns);
+    }
 
     let parts = table.parts(&names)?;
-    let converter = Converter::new(table.name(), parts.text, study, party.columns(), &access.id_column);
+    let converter = Converter::new(table.name(), parts.text, study, party.columns(), &id_columns);
     let (hash, threads, tmp) = (RandomState::new(), access.resources.threads, &access.resources.tmp);
     let progress = progress(observer);
     let done = AtomicU64::new(0);
     let start = || {
         let tally = Tally::new(columns.iter().copied(), levels == Levels::Shown);
-        (tally, Fingerprints::new(tmp, threads, definition.rows()))
+        (tally, Fingerprints::new(tmp, threads, expected_rows))
     };
     let take = |(tally, fingerprints): &mut (Tally<'_>, Fingerprints), first, batch| {
         tally.add_columns(&converter, first, &batch)?;
@@ -202,7 +197,7 @@ pub fn validate(reading: &Reading<'_>, levels: Levels, observer: &dyn Observer) 
         Ok(counted) => counted,
         Err(error) if error.is_about_the_file() => {
             problems.push(Found::once(error));
-            return Ok(Validation::unread(table.name(), definition.rows(), problems));
+            return Ok(Validation::unread(table.name(), expected_rows, problems));
         }
         Err(error) => return Err(error),
     };
@@ -218,11 +213,16 @@ pub fn validate(reading: &Reading<'_>, levels: Levels, observer: &dyn Observer) 
     problems.extend(refused.into_errors().map(|(error, more)| Found { error, more }));
     if has_ids {
         let repeated = find_repeated(&fingerprints, threads)?;
-        let (duplicates, first) = count_duplicates(table, &access.id_column, &converter, &repeated, &hash)?;
+        let (duplicates, first) = count_duplicates(table, &id_columns, &converter, &repeated, &hash)?;
         ids.duplicates = duplicates;
         problems.extend(first.map(|error| Found { error, more: duplicates - 1 }));
     }
     let ids = has_ids.then_some(ids);
     let counted = Counted { rows, ids, columns, problems };
-    Ok(Validation::of_counts(study, party, table.name(), &access.id_column, counted))
+    Ok(Validation::of_counts(study, party, table.name(), &id_columns.join(", "), counted))
+}
+
+/// Whether some of these columns are not there.
+fn misses(found: &[String], columns: &[String]) -> bool {
+    columns.iter().any(|column| !found.contains(column))
 }

@@ -63,26 +63,29 @@ impl Refused {
     }
 }
 
-/// Reads an array as far as it can be read: `good` takes what was read, `bad` the rows that are
-/// refused.
+/// Reads columns of the same rows as far as they can be read: `good` takes what was read, `bad` the
+/// rows that are refused.
 fn as_far_as_possible<T>(
     first: u64,
-    array: &ArrayRef,
-    read: &impl Fn(u64, &ArrayRef) -> Result<T, Error>,
+    columns: &[ArrayRef],
+    read: &impl Fn(u64, &[ArrayRef]) -> Result<T, Error>,
     good: &mut impl FnMut(u64, T) -> Result<(), Error>,
     bad: &mut impl FnMut(u64, u64, Error),
 ) -> Result<(), Error> {
-    match read(first, array) {
+    let rows = columns.first().map_or(0, |column| column.len());
+    match read(first, columns) {
         Ok(values) => good(first, values),
         // Only what one value is to blame for can be found in one half and not in the other.
-        Err(error) if array.len() > 1 && error.is_about_a_value() => {
-            let middle = array.len() / 2;
-            as_far_as_possible(first, &array.slice(0, middle), read, good, bad)?;
-            let rest = array.slice(middle, array.len() - middle);
-            as_far_as_possible(first + middle as u64, &rest, read, good, bad)
+        Err(error) if rows > 1 && error.is_about_a_value() => {
+            let middle = rows / 2;
+            let part = |from: usize, count: usize| -> Vec<ArrayRef> {
+                columns.iter().map(|column| column.slice(from, count)).collect()
+            };
+            as_far_as_possible(first, &part(0, middle), read, good, bad)?;
+            as_far_as_possible(first + middle as u64, &part(middle, rows - middle), read, good, bad)
         }
         Err(error) => {
-            bad(first, array.len() as u64, error);
+            bad(first, rows as u64, error);
             Ok(())
         }
     }
@@ -146,8 +149,8 @@ impl<'a> Tally<'a> {
             let mut lost = (0, 0);
             as_far_as_possible(
                 first,
-                array,
-                &|first, array| converter.column(column, first, array),
+                std::slice::from_ref(array),
+                &|first, arrays| converter.column(column, first, &arrays[0]),
                 &mut |_, values| {
                     if let (ColumnValues::Numbers(numbers), Domain::Numeric(bounds)) =
                         (values, column.domain())
@@ -172,7 +175,7 @@ impl<'a> Tally<'a> {
         Ok(())
     }
 
-    /// Counts the ids of a batch whose last column they are; `each` is given those that can be
+    /// Counts the ids of a batch whose last columns they are; `each` is given those that can be
     /// read.
     pub(super) fn add_ids(
         &mut self,
@@ -181,15 +184,15 @@ impl<'a> Tally<'a> {
         batch: &RecordBatch,
         each: &mut impl FnMut(u64, &Ids) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        let Some(array) = batch.columns().last() else { return Ok(()) };
+        let columns = converter.id_arrays(batch);
         // Behind all columns, in the order of problems.
         let at = self.columns.len();
         let (counts, refused) = (&mut self.ids, &mut self.refused);
-        counts.rows += array.len() as u64;
+        counts.rows += batch.num_rows() as u64;
         as_far_as_possible(
             first,
-            array,
-            &|first, array| converter.id_array(first, array),
+            columns,
+            &|first, columns| converter.ids_in(first, columns),
             &mut |first, ids| {
                 counts.add(&ids);
                 each(first, &ids)
