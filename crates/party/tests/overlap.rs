@@ -9,7 +9,7 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, Float64Array, Int64Array, RecordBatch};
 use potluck_fixtures::sealed;
 use potluck_party::release::{Terms, release_with};
-use potluck_party::{Job, Observer, Table};
+use potluck_party::{Job, LostValues, Observer, Table};
 use potluck_release::dataset::Completeness;
 use potluck_release::files::Existing;
 use potluck_release::findings::FindingKind;
@@ -99,8 +99,15 @@ fn release(study: &Study, party: &str, table: &Table, seed: u64) -> Release {
     let definition = study.definition();
     let mut ledger = ledger_with(folder.path(), definition.epsilon(), definition.delta());
     let out = folder.path().join("out.parquet");
-    let terms =
-        Terms { study, party, budget: "patients", out: &out, existing: Existing::Keep, signing_key: None };
+    let terms = Terms {
+        study,
+        party,
+        budget: "patients",
+        out: &out,
+        existing: Existing::Keep,
+        signing_key: None,
+        lost_values: LostValues::Refuse,
+    };
     let job = Job { terms, table, access: access(1) };
     let noise = || Ok(ChaCha20Rng::seed_from_u64(seed));
     release_with(&job, &mut ledger, &() as &dyn Observer, noise).unwrap();

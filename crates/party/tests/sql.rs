@@ -344,6 +344,48 @@ fn impossible_sums_are_refused() {
     }
 }
 
+/// The same of the counts and the presence of format 2.
+#[test]
+fn impossible_counts_are_refused() {
+    let people = subjects(ROWS);
+    let study = cohorts(1.0, ROWS, &["smoker"]);
+    let source = source(&study, Dialect::Postgres);
+    let staged = staged(&study, &source);
+    let folder = tempfile::tempdir().unwrap();
+    let mut ledger = new_ledger(folder.path());
+    let mut earlier = Vec::new();
+    while let Some(query) = staged.next_query(&ledger).unwrap() {
+        let stage = study.stage(PARTY, &earlier).unwrap().unwrap();
+        let right = answer(&study, Dialect::Postgres, &people, &earlier, &query);
+        let numbers: Vec<i64> = right[3].2.split(' ').map(|number| number.parse().unwrap()).collect();
+        let (count, sums) = (numbers[0], &numbers[7..]);
+        let (width, groups) = (6, stage.encoder.groups());
+        let counts = match &stage.statistic {
+            Statistic::Standardise { squares } => width + squares.len()..sums.len(),
+            Statistic::Moments => width * groups + width + pairs(width).count()..sums.len(),
+            Statistic::Mixed { .. } => 0..0,
+        };
+        let mut wrong: Vec<(usize, i64)> =
+            (0..sums.len()).flat_map(|at| [(at, i64::MAX), (at, i64::MIN)]).collect();
+        wrong.extend(counts.flat_map(|at| [(at, -1), (at, count + 1)]));
+        // Everybody in one cell, though others hold people too.
+        wrong.extend((!stage.encoder.bins().is_empty()).then_some((width + 2 + groups, count)));
+        // Presence is a whole number of people.
+        wrong.extend(stage.encoder.weight().map(|_| (width, sums[width] + 1)));
+        for (at, number) in wrong {
+            let mut rows = right.clone();
+            replace_count(&mut rows[3].2, 7 + at, &number.to_string());
+            let error = staged.feed(&mut ledger, &results(&rows), &()).err();
+            let error = error.unwrap_or_else(|| panic!("{} {at} {number} was taken", stage.name));
+            let error = format!("{error} {:?}", std::error::Error::source(&error).map(ToString::to_string));
+            assert!(error.contains("no table of this study"), "{} {at}: {error}", stage.name);
+        }
+        staged.feed(&mut ledger, &results(&right), &()).unwrap();
+        earlier = stored(&study, &ledger);
+    }
+    assert_eq!(earlier.len(), 4);
+}
+
 /// How large a sum over one row can be.
 #[derive(Clone, Copy)]
 enum Limit {

@@ -306,8 +306,10 @@ impl Study {
             };
             sections.push(json!({ "name": party, "clip_norm": radius, "column": columns }));
         }
+        let format =
+            base.map_or_else(|| study::Format::of_new(method, preset, id), |base| base.definition().format());
         let document = json!({
-            "format": potluck_release::FORMAT,
+            "format": format.number(),
             "study": {
                 "name": name, "rows": rows, "id": id, "preset": preset, "method": method, "mixing": mixing, "k": k,
                 "missing_tokens": missing_tokens, "extends": base.map(potluck_release::Study::id),

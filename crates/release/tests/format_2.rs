@@ -1,5 +1,6 @@
 //! Studies and releases of format 2, and what keeps them apart from those of format 1.
 #![allow(clippy::unwrap_used)]
+#![allow(clippy::float_cmp)] // the floats compared are exact
 
 use potluck_core::mixing::MixingKey;
 use potluck_fixtures::{sealed, sealed_with_text, study};

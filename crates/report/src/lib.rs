@@ -16,8 +16,8 @@
 mod article;
 mod card;
 mod chart;
-pub mod drawing;
 mod described;
+pub mod drawing;
 mod limits;
 pub mod numbers;
 mod page;

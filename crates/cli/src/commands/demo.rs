@@ -15,6 +15,7 @@ use potluck_release::files::{Audience, Existing, write_file};
 use potluck_release::fit::{Regression, fit};
 use potluck_release::model::Coefficient;
 use potluck_release::statement::Guarantee;
+use potluck_release::study::Format;
 use potluck_release::{Draft, Error, Model, PublicDataset, Release, Study};
 use rand_chacha::ChaCha12Rng;
 use rand_core::{Rng, SeedableRng};
@@ -143,8 +144,11 @@ pub(super) fn run(arguments: &Demo, settings: &Settings<'_>) -> Result<()> {
 
 fn study_text(arguments: &Demo) -> String {
     format!(
-        "# Three clinics hold different facts about the same patients.\nformat = 1\n\n[study]\nname = \"demo\"\nrows = {}\nid = \"integer\"\n\n[privacy]\nepsilon = {:?}\ndelta = {:?}\n{PARTIES}",
-        arguments.rows, arguments.epsilon, arguments.delta
+        "# Three clinics hold different facts about the same patients.\nformat = {}\n\n[study]\nname = \"demo\"\nrows = {}\nid = \"integer\"\n\n[privacy]\nepsilon = {:?}\ndelta = {:?}\n{PARTIES}",
+        Format::NEW.number(),
+        arguments.rows,
+        arguments.epsilon,
+        arguments.delta
     )
 }
 

@@ -7,7 +7,7 @@ use anyhow::Result;
 use potluck_core::accounting::{Delta, Epsilon};
 use potluck_party::entropy;
 use potluck_release::files::{Audience, Existing, refuse_same_file, write_file};
-use potluck_release::study::Unsealed;
+use potluck_release::study::{Format, Unsealed};
 use potluck_release::{Error, Study, statement, warnings};
 use serde_json::json;
 
@@ -30,23 +30,34 @@ pub(super) fn run(command: &StudyCommand, settings: &Settings<'_>) -> Result<()>
 fn new(arguments: &StudyNew, settings: &Settings<'_>) -> Result<()> {
     Epsilon::new(arguments.epsilon).map_err(Error::from)?;
     Delta::new(arguments.delta).map_err(Error::from)?;
+    let (rows_are, lines) = match Format::NEW {
+        Format::One => (
+            "number of subjects; every party's table has exactly one row for each",
+            "id = \"integer\"           # integer | text | row\n\
+             method = \"calibrated\"    # calibrated | rmgm | dgm\n\
+             mixing = \"sparse\"        # sparse | bernoulli (rmgm), identity (dgm)",
+        ),
+        Format::Two => (
+            "about how many people a party has; tables may hold different people",
+            "id = \"integer\"           # integer | text",
+        ),
+    };
     let mut text = format!(
         r#"# A study: the public contract between the parties. Fill it in from what is publicly known about the columns,
 # never by looking at the data: bounds and levels are published. Then: potluck study check, potluck study seal.
-format = 1
+format = {format}
 
 [study]
 name = {name}
-rows = {rows:<16} # number of subjects; every party's table has exactly one row for each
-id = "integer"           # integer | text | row
-method = "calibrated"    # calibrated | rmgm | dgm
-mixing = "sparse"        # sparse | bernoulli (rmgm), identity (dgm)
+rows = {rows:<16} # {rows_are}
+{lines}
 # extends = ""           # the id of a sealed study to which the parties below are added
 
 [privacy]                # of each party's release
 epsilon = {epsilon:?}
 delta = {delta:?}
 "#,
+        format = Format::NEW.number(),
         name = quoted(&arguments.name),
         rows = arguments.rows,
         epsilon = arguments.epsilon,

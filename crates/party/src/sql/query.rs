@@ -20,7 +20,7 @@
 //! refused, so no 64-bit sum over the rows of a study can overflow; a table with more rows is
 //! refused whatever its sums are.
 
-use potluck_core::encoding::{Bins, NOWHERE, Presence, Encoder, Q, Scaling};
+use potluck_core::encoding::{Bins, Encoder, NOWHERE, Presence, Q, Scaling};
 use potluck_core::mixing::Mixing;
 use potluck_core::stage::{Stage, Statistic, pairs};
 use potluck_release::Study;
@@ -284,9 +284,8 @@ impl<'a> Writer<'a> {
 
     /// The numeric columns whose cells are counted, each with its cells.
     fn counted(&self) -> impl Iterator<Item = (usize, &'a Bins)> {
-        let numeric = |(_, (encoder, _)): &(usize, &(Encoder, Vec<Scaling>))| {
-            matches!(encoder, Encoder::Numeric(_))
-        };
+        let numeric =
+            |(_, (encoder, _)): &(usize, &(Encoder, Vec<Scaling>))| matches!(encoder, Encoder::Numeric(_));
         let columns = self.stage.encoder.columns().iter().enumerate().filter(numeric);
         columns.map(|(i, _)| i).zip(self.stage.encoder.bins())
     }
@@ -565,8 +564,7 @@ impl<'a> Writer<'a> {
 
     /// The cell that a value is in.
     fn cell(&self, i: usize, bins: &Bins) -> String {
-        let (encoder, may_miss) =
-            (&self.stage.encoder, |presence: &Presence| presence.may_miss(i));
+        let (encoder, may_miss) = (&self.stage.encoder, |presence: &Presence| presence.may_miss(i));
         let missing = match &encoder.columns()[i].0 {
             Encoder::Numeric(bounds) if !encoder.presence().is_none_or(may_miss) => {
                 bins.place(bounds.midpoint())
@@ -654,7 +652,9 @@ impl<'a> Writer<'a> {
                 sums.extend(squares.iter().map(|&j| square(j)));
                 sums.extend(present);
                 let cell = |i: usize, cell: usize| sum(&format!("CASE WHEN c{i} = {cell} THEN 1 ELSE 0 END"));
-                sums.extend(self.counted().flat_map(|(i, bins)| (0..bins.count()).map(move |at| cell(i, at))));
+                sums.extend(
+                    self.counted().flat_map(|(i, bins)| (0..bins.count()).map(move |at| cell(i, at))),
+                );
             }
             Statistic::Moments => {
                 let width = self.stage.encoder.width();

@@ -49,5 +49,8 @@ pub(super) fn count_duplicates(
             first += batch.num_rows() as u64;
         }
     }
-    Ok((duplicates, earliest.map(|(row, earlier)| same_id(table.name(), &id_columns.join(", "), row, earlier))))
+    Ok((
+        duplicates,
+        earliest.map(|(row, earlier)| same_id(table.name(), &id_columns.join(", "), row, earlier)),
+    ))
 }

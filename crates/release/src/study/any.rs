@@ -13,7 +13,7 @@ use crate::Error;
 #[derive(Clone, Debug)]
 pub enum Unsealed {
     /// It extends no other.
-    Draft(Draft),
+    Draft(Box<Draft>),
     /// It extends a sealed one.
     Extension(Box<Extension>),
 }
@@ -32,7 +32,7 @@ impl Unsealed {
 
     fn from_source(source: &Source, base: Option<&Study>) -> Result<Self, Error> {
         Ok(match base {
-            None => Self::Draft(Draft::from_source(source)?),
+            None => Self::Draft(Box::new(Draft::from_source(source)?)),
             Some(base) => Self::Extension(Box::new(Extension::from_source(source, base)?)),
         })
     }

@@ -170,8 +170,14 @@ pub enum Format {
 impl Format {
     /// The newest one.
     pub const NEWEST: Self = Self::Two;
-    /// The one that new studies are written in.
+    /// The one that new studies are written in, where their method has it.
     pub const NEW: Self = Self::One;
+
+    /// The format to write a new study in that says this of its method, preset and ids.
+    pub fn of_new(method: Option<&str>, preset: Option<&str>, id: &str) -> Self {
+        let calibrated = method.is_none_or(|method| method == Method::Calibrated.word());
+        if calibrated && preset.is_none() && id != IdKind::Row.word() { Self::NEW } else { Self::One }
+    }
 
     /// The format of this number, if there is one.
     pub fn from_number(number: u64) -> Option<Self> {

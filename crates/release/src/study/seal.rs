@@ -53,7 +53,7 @@ enum PartyNoise {
     /// One stage: the ball and the noise scale of the mixed rows.
     Mixed { ball: Ball, sigma: Sigma },
     /// Four stages: what public facts say of them.
-    Calibrated(PartyPlan),
+    Calibrated(Box<PartyPlan>),
 }
 
 impl PartySeal {
@@ -171,7 +171,7 @@ impl Seal {
             Plan::given(definition.rows(), terms.mu, &terms.shares, terms.k).map_err(at(Key::Party))?;
         let party = |party: &Party| {
             let plan = plan.party(definition.layout(party)).map_err(at(definition.place_of(party.name())))?;
-            Ok(PartySeal { name: party.name().to_owned(), noise: PartyNoise::Calibrated(plan) })
+            Ok(PartySeal { name: party.name().to_owned(), noise: PartyNoise::Calibrated(Box::new(plan)) })
         };
         definition.own_parties().iter().map(party).collect()
     }

@@ -3,7 +3,7 @@
 
 use potluck_release::place::{Key, Place, Step};
 use potluck_release::remedy::{Command, Remedy, Shape, Voice};
-use potluck_release::study::{Mistake, Unsealed};
+use potluck_release::study::{Format, Mistake, Unsealed};
 use potluck_release::{Error, Study};
 use serde_json::{Value, json};
 
@@ -243,7 +243,7 @@ impl StudyForm {
     /// if it is empty.
     fn document(&self) -> Value {
         json!({
-            "format": potluck_release::FORMAT,
+            "format": Format::of_new(given(&self.method), None, self.id.trim()).number(),
             "study": {
                 "name": self.name.trim(),
                 "rows": whole(&self.rows),
