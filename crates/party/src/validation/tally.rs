@@ -340,8 +340,8 @@ impl IdCounts {
     }
 }
 
-/// Whether a number in the id begins with a zero that more digits follow: "007", "P07", but not "P0"
-/// nor "P10".
+/// Whether a number in the id begins with a zero that more digits follow: "007", "P07", but not
+/// "P0" nor "P10".
 fn has_leading_zeros(id: &str) -> bool {
     let bytes = id.as_bytes();
     let digit = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_digit);
