@@ -78,7 +78,8 @@ pub(crate) enum Command {
     Plan(Plan),
     /// Try a study on made-up data in its shape, before anyone spends budget
     Simulate(Simulate),
-    /// Look at a party's table before a release: everything that one would refuse, for your own eyes
+    /// Look at a party's table before a release: everything that one would refuse, for your own
+    /// eyes
     Validate(Validate),
     /// Publish a party's columns
     Release(Release),

@@ -1,9 +1,9 @@
 //! The ledger: what a party has spent, of which budget.
 //!
-//! A SQLite file at the party. A budget has a name, is set once, and may be raised. A release is a session: it is
-//! reserved, spent from the moment the first noise may have been drawn, and published. μ² is kept
-//! as a whole number of units of 2⁻⁶⁴, without rounding. Opening the ledger locks out every other
-//! process.
+//! A SQLite file at the party. A budget has a name, is set once, and may be raised. A release is a
+//! session: it is reserved, spent from the moment the first noise may have been drawn, and
+//! published. μ² is kept as a whole number of units of 2⁻⁶⁴, without rounding. Opening the ledger
+//! locks out every other process.
 
 mod balance;
 mod raises;

@@ -248,7 +248,8 @@ impl<'a> Input<'a> {
         Ok(())
     }
 
-    /// Validates the whole table, as the first pass of a release. `progress` is told how many rows are done.
+    /// Validates the whole table, as the first pass of a release. `progress` is told how many rows
+    /// are done.
     pub(crate) fn validate(&self, progress: &Progress<'_>) -> Result<(), Error> {
         let stage = self.study.first_stage(self.party.name())?;
         let statistic = Statistic::Standardise { squares: Vec::new() };

@@ -436,7 +436,7 @@ impl<'a> Converter<'a> {
 
     /// The ids that the study's rules make of its id columns, the last ones of a batch.
     fn ruled_ids(&self, names: &[String], first: u64, columns: &[ArrayRef]) -> Result<Ids, Error> {
-        let mut ids = vec![String::new(); columns.first().map_or(0, |column| column.len())];
+        let mut ids = vec![String::new(); columns.first().map_or(0, Array::len)];
         for (part, (name, array)) in names.iter().zip(columns).enumerate() {
             let place = Place { table: self.table, column: name, first, by: By::Study };
             let array = place.read(array, plain::plain)?;

@@ -72,7 +72,7 @@ fn as_far_as_possible<T>(
     good: &mut impl FnMut(u64, T) -> Result<(), Error>,
     bad: &mut impl FnMut(u64, u64, Error),
 ) -> Result<(), Error> {
-    let rows = columns.first().map_or(0, |column| column.len());
+    let rows = columns.first().map_or(0, Array::len);
     match read(first, columns) {
         Ok(values) => good(first, values),
         // Only what one value is to blame for can be found in one half and not in the other.
@@ -343,8 +343,8 @@ impl IdCounts {
     }
 }
 
-/// Whether a number in the id begins with a zero that more digits follow: "007", "P07", but not "P0"
-/// nor "P10".
+/// Whether a number in the id begins with a zero that more digits follow: "007", "P07", but not
+/// "P0" nor "P10".
 fn has_leading_zeros(id: &str) -> bool {
     let bytes = id.as_bytes();
     let digit = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_digit);
