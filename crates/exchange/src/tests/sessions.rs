@@ -78,6 +78,12 @@ fn labels_lengths_and_names_of_challenges_keep_items_apart() {
         squeeze(&[("ab", b"c")], "e"),
         squeeze(&[("a", b"b"), ("c", b"")], "e"),
         squeeze(&[("a", b"bc"), ("", b"")], "e"),
+        // What would be the same without the lengths.
+        squeeze(&[("a", b"b\x01c")], "e"),
+        squeeze(&[("a", b"b"), ("c", b"")], "bits"),
+        squeeze(&[("a", b"b\x01c")], "bits"),
+        squeeze(&[("a", b"")], "e"),
+        squeeze(&[("", b"")], "e"),
         squeeze(&[("a", b"bc")], "bits"),
         squeeze(&[("a", b"bc"), ("challenge", b"e")], "e"),
     ];
