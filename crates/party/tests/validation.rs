@@ -236,6 +236,32 @@ fn a_release_that_was_charged_goes_on_whatever_is_lost() {
     assert!(ledger.refusals().unwrap().is_empty());
 }
 
+/// What the study's rules make of ids is what is validated, and a table of other people than
+/// expected is no problem where each party holds its own.
+#[test]
+fn ids_of_several_columns_are_validated_by_the_rules_of_the_study() {
+    let settings =
+        "id = \"text\"\nid_columns = [\"born\", \"surname\"]\nid_rules = [\"lowercase\", \"date\"]";
+    let text = potluck_fixtures::study("ids", PEOPLE as u64)
+        .of_cohorts()
+        .settings(settings)
+        .party(PARTY, &["age lo = 0; hi = 100"])
+        .party("registry", &["outcome lo = 0; hi = 1"]);
+    let study = sealed(&text.to_string(), 7);
+    let fine = "surname,born,age\nWu,1987-06-05,30\nLi,1990-01-02,40\n";
+    let validation = validated(&study, fine, Levels::Counted);
+    assert!(validation.problems.is_empty(), "{:?}", shown(&validation).0);
+    assert_eq!(validation.ids.as_ref().unwrap().rows, 2);
+
+    let alike = "surname,born,age\nWu,1987-06-05,30\nWU,1987/06/05,40\nwu,19870605,50\n,,60\n";
+    let (problems, all) = shown(&validated(&study, alike, Levels::Counted));
+    assert_eq!(problems.len(), 2, "{problems:?}");
+    assert!(problems.iter().any(|problem| problem.contains("row 1") && problem.contains("1 row more")));
+    assert!(!all.contains("1987") && !all.contains("wu") && !all.contains("WU"), "{all}");
+    let (problems, _) = shown(&validated(&study, "surname,age\nWu,30\n", Levels::Counted));
+    assert!(problems.len() == 1 && problems[0].contains("born"), "{problems:?}");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
