@@ -426,8 +426,9 @@ fn ids_that_the_rules_make_alike_fall_into_the_same_buckets() {
     let one = released_csv(settings, "id", &["P000007", "P000008", "x1"]).unwrap();
     let other = released_csv(settings, "id", &["P7", " p008 ", "X01"]).unwrap();
     assert_eq!(one.content_hash(), other.content_hash());
-    let unlike = released_csv(settings, "id", &["P7", "P9", "X1"]).unwrap();
-    assert_ne!(one.columns(), unlike.columns());
+    // Other people may fall into the same few buckets by chance, but not all of them.
+    let unlike = |ids: &[&str]| released_csv(settings, "id", ids).unwrap().columns() != one.columns();
+    assert!(unlike(&["P1", "P2", "P3"]) || unlike(&["P4", "P5", "P6"]));
     let without = |ids: &[&str]| released_csv("id = \"text\"", "id", ids).unwrap();
     assert_ne!(without(&["P007", "P008", "P009"]).columns(), without(&["P7", "P8", "P9"]).columns());
 
