@@ -91,7 +91,7 @@ def valid_requests(scene):
         ("GET", "/api/v1/studies/{study}/events.jsonl"): {"path_parameters": study},
         ("GET", "/api/v1/studies/{study}/dataset"): {"path_parameters": study},
         ("GET", "/api/v1/studies/{study}/fit"): {
-            "path_parameters": study, "query": {"label": "pressure", "feature": ["age", "bmi"], "level": 0.9},
+            "path_parameters": study, "query": {"label": "pressure", "feature": ["age", "bmi"], "level": 0.9, "words": "true"},
         },
         ("GET", "/api/v1/studies/{study}/invitation"): {"path_parameters": study, "headers": party},
         ("POST", "/api/v1/studies/{study}/parties/{party}/invitation"): {

@@ -577,6 +577,10 @@ fn fits_are_those_of_the_library() {
         let query: String = features.iter().map(|feature| format!("&feature={feature}")).collect();
         let answer = hub.get(&format!("{at}/fit?label=pressure&level=0.9{query}"));
         assert_eq!(answer.text(), model.to_json());
+        let answer = hub.get(&format!("{at}/fit?label=pressure&level=0.9{query}&words=true"));
+        let described: serde_json::Value = serde_json::from_str(&answer.text()).unwrap();
+        assert_eq!(described, potluck_report::described(&model));
+        assert_eq!(described["estimated"], model.estimated());
     }
     for bad in [
         "",
@@ -587,6 +591,7 @@ fn fits_are_those_of_the_library() {
         "label=age&learner=magic",
         "label=age&level=2",
         "label=age&level=x",
+        "label=age&words=many",
     ] {
         hub.get(&format!("{at}/fit?{bad}")).refusal(422);
     }
