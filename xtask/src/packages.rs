@@ -18,7 +18,8 @@ pub(crate) const OF_TESTS: [Package; 9] = [
     ("r-cran-markdown", "Rscript -e 'loadNamespace(\"markdown\")'"),
 ];
 
-/// What `cargo xtask dist` builds and tries with: R's packages as above, and a root to install into.
+/// What `cargo xtask dist` builds and tries with: R's packages as above, and a root to install
+/// into.
 pub(crate) const OF_DIST: [Package; 8] = [
     ("binutils", "strip --version"),
     ("mmdebstrap", "mmdebstrap --version"),

@@ -12,8 +12,8 @@ use crate::noise::{NOISED_SUM_LIMIT, Sigma, add_noise};
 use pulp::Arch;
 use rand_core::Rng;
 
-/// What a stage sums over its rows. Where rows tell which presence groups they have, that is part of
-/// it.
+/// What a stage sums over its rows. Where rows tell which presence groups they have, that is part
+/// of it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Statistic {
     /// Every encoded column, then the squares of these columns; then how many rows have each

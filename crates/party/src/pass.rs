@@ -159,7 +159,8 @@ impl<'a> Input<'a> {
         lost.values.refuse(self.table.name(), self.party.columns(), lost.rows)
     }
 
-    /// Reads the table, adds up its rows, and keeps them for later passes if there are any that may.
+    /// Reads the table, adds up its rows, and keeps them for later passes if there are any that
+    /// may.
     fn read(
         &self,
         stage: &Stage,
@@ -202,8 +203,8 @@ impl<'a> Input<'a> {
         Ok(workers)
     }
 
-    /// What keeps the rows of a pass over these columns: nothing if no later pass could use them, or
-    /// if they will not fit.
+    /// What keeps the rows of a pass over these columns: nothing if no later pass could use them,
+    /// or if they will not fit.
     fn keeper(&self, stage: &Stage, columns: &[String]) -> Option<Keeper> {
         let last = matches!(stage.statistic, Statistic::Mixed { .. });
         if last || self.kept.get().is_some() || columns.len() < self.columns.len() {

@@ -213,7 +213,8 @@ pub struct Parts {
     /// Allowance for values that were clipped.
     pub clipping: f64,
     /// What is not known of who is where: what parties have in common, values missing at the same
-    /// people of several, people that parties chose. Nothing where all parties hold the same people.
+    /// people of several, people that parties chose. Nothing where all parties hold the same
+    /// people.
     #[serde(default, skip_serializing_if = "is_nothing")]
     pub people: f64,
 }

@@ -1,5 +1,5 @@
-//! `cargo xtask dist`: what a project would publish, built into target/dist, and each installed into
-//! a clean place and tried there.
+//! `cargo xtask dist`: what a project would publish, built into target/dist, and each installed
+//! into a clean place and tried there.
 
 mod archive;
 mod bill;

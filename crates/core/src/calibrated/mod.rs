@@ -13,8 +13,8 @@
 //!
 //! What decides what is released stands here, and nothing else: columns ([`Layout`]), shares of the
 //! budget ([`Plan`]), noise ([`ShapeNoise`], [`RoundNoise`], [`MomentNoise`], [`JointNoise`]), how
-//! rows are standardised ([`Frame`]) and the stages ([`PartyPlan::stage`]). What learners make of the results is in
-//! [`crate::learn`].
+//! rows are standardised ([`Frame`]) and the stages ([`PartyPlan::stage`]). What learners make of
+//! the results is in [`crate::learn`].
 
 mod bins;
 mod frame;

@@ -110,7 +110,8 @@ pub struct MomentNoise {
 }
 
 impl MomentNoise {
-    /// 4σ_m²μ_q² ≥ 25CG, 8σ_d²μ_q² ≥ 25C² and 16σ_o²μ_q² ≥ 25C², with G = 1 without presence groups.
+    /// 4σ_m²μ_q² ≥ 25CG, 8σ_d²μ_q² ≥ 25C² and 16σ_o²μ_q² ≥ 25C², with G = 1 without presence
+    /// groups.
     ///
     /// # Privacy
     /// The stage keeps within its share, by Lemma L of docs/PRIVACY.md#local-moments-stage-3, or by

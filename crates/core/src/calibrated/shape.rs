@@ -1,5 +1,5 @@
-//! What the histogram of a numeric column adds to the sums of the first stage: a narrower box, where
-//! the public bounds are much too wide.
+//! What the histogram of a numeric column adds to the sums of the first stage: a narrower box,
+//! where the public bounds are much too wide.
 //!
 //! It works on noised counts, with additions, multiplications, divisions, square roots and
 //! comparisons of doubles, in the order written here, so that every verifier gets the same box. How

@@ -20,9 +20,9 @@ use crate::fits::{FitForm, fitted};
 
 /// A regression on the public dataset of a study
 ///
-/// The model as `potluck fit --json` prints it, or with `words=true` as `potluck inspect --json` does,
-/// with every finding as a sentence. Features are repeated; without any, all other
-/// columns are features.
+/// The model as `potluck fit --json` prints it, or with `words=true` as `potluck inspect --json`
+/// does, with every finding as a sentence. Features are repeated; without any, all other columns
+/// are features.
 ///
 /// A coefficient that published numbers speak against has `findings`, each with a `kind`
 /// (`label-tails`, `feature-tails`, `label-unresolved`, `feature-unresolved` or `confounders`) and,

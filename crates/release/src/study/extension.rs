@@ -121,8 +121,8 @@ pub(super) fn check_base(
     }
 }
 
-/// Notes a setting that differs from that of the study that is extended. Only the preset and what is
-/// done to ids say something by their absence.
+/// Notes a setting that differs from that of the study that is extended. Only the preset and what
+/// is done to ids say something by their absence.
 fn must_agree(place: Place, key: Key, own: &Value, of_base: &Value, mistakes: &mut Mistakes) {
     if own == of_base || (own.is_null() && !matches!(key, Key::Preset | Key::IdColumns | Key::IdRules)) {
         return;

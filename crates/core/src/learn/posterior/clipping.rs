@@ -21,8 +21,8 @@ const RARE: (f64, f64) = (1.0, 0.5);
 /// Standard deviation of the correction for covariances that the ball makes up within a party.
 const SPURIOUS: f64 = 0.5;
 
-/// By how much of what is predicted undoing the mean losses may change predictions. Beyond this, what
-/// is undone is what noise left of the difference of two columns that are nearly one.
+/// By how much of what is predicted undoing the mean losses may change predictions. Beyond this,
+/// what is undone is what noise left of the difference of two columns that are nearly one.
 const MOST_UNDONE: f64 = 0.2;
 
 /// What is known of all losses together.

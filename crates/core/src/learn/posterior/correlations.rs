@@ -144,9 +144,9 @@ fn prior_of_all(
 }
 
 /// Minimises Σ(M − x̄)²/2E − logdet(left + M)/2 − barrier·logdet(I + M)/2 over the entries between
-/// parties, x̄ their posterior means by themselves, E the posterior variances, and left + M what the
-/// label leaves of the covariance of the features: it is singular where the matrix of the features
-/// and the label is.
+/// parties, x̄ their posterior means by themselves, E the posterior variances, and left + M what
+/// the label leaves of the covariance of the features: it is singular where the matrix of the
+/// features and the label is.
 struct Descent<'a> {
     left: Mat<f64>,
     places: &'a [(usize, usize)],

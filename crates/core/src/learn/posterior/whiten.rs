@@ -14,8 +14,8 @@ pub(super) struct Whitened {
     /// From coordinates to ones that are as much alike the features as uncorrelated ones can be,
     /// each standing for one feature of its party in the party's order: orthogonal.
     pub(super) to_features: Mat<f64>,
-    /// Squared lengths of the rows of `transform`: 1/λ with λ the variance along a coordinate, if no
-    /// value is missing.
+    /// Squared lengths of the rows of `transform`: 1/λ with λ the variance along a coordinate, if
+    /// no value is missing.
     pub(super) sizes: Vec<f64>,
     /// For each feature, how much of it lies along coordinates whose variance noise hides.
     pub(super) raised: Vec<f64>,
