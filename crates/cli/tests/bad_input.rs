@@ -177,7 +177,7 @@ fn studies_that_cannot_be() {
         "rows = 40\ncolour = 3",
         &["line 5: study.colour", "the keys here are name, rows"],
     );
-    refused_study("format = 1", "format = 2", &["format"]);
+    refused_study("format = 1", "format = 3", &["format"]);
     refused_study("[\"no\", \"yes\"]", "[\"no\"]", &["\"smoker\"", "two levels"]);
     refused_study("[\"no\", \"yes\"]", "[\"no\", \"no\"]", &["\"smoker\"", "twice"]);
     refused_study("name = \"pressure\"", "name = \"age\"", &["unique"]);

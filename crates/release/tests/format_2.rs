@@ -139,7 +139,7 @@ fn a_release_of_format_2_comes_back_as_it_was_and_cannot_be_forged() {
 }
 
 #[test]
-fn regressions_are_refused_until_they_can_be_read() {
+fn datasets_have_the_presence_of_each_party_behind_its_columns() {
     use potluck_release::dataset::{Completeness, PublicDataset};
     let study = sealed(&text("", ""), 3);
     let releases = [release(&study, "north"), release(&study, "south")];
@@ -148,8 +148,15 @@ fn regressions_are_refused_until_they_can_be_read() {
         dataset.columns().names(),
         ["age", "smoker=yes", "present@north", "pressure", "present@south"]
     );
-    let error = fit::fit(&dataset, &fit::Regression::of("pressure")).unwrap_err().to_string();
-    assert!(error.contains("format 2"), "{error}");
+    // Presence is no column that people brought.
+    let model = fit::fit(&dataset, &fit::Regression::of("pressure")).unwrap();
+    let terms: Vec<String> = model.coefficients.iter().map(|coefficient| coefficient.term.name()).collect();
+    assert_eq!(terms, ["age", "smoker=yes"]);
+    for feature in ["present@north", "present@south"] {
+        let regression =
+            fit::Regression { features: Some(vec![feature.to_owned()]), ..fit::Regression::of("pressure") };
+        assert!(matches!(fit::fit(&dataset, &regression), Err(potluck_release::Error::UnknownColumn { .. })));
+    }
 }
 
 #[test]
