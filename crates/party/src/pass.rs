@@ -61,8 +61,8 @@ pub(crate) struct Input<'a> {
     memory: u64,
     /// What the first pass kept: nothing if it did not fit.
     kept: OnceLock<Option<Kept>>,
-    /// How many values are lost, once it was read, and of how many rows.
-    lost: Mutex<LostOf>,
+    /// How many values are lost, and of how many rows: the first pass counts.
+    lost: OnceLock<LostOf>,
 }
 
 impl<'a> Input<'a> {
@@ -83,7 +83,7 @@ impl<'a> Input<'a> {
             searched: AtomicBool::new(false),
             memory: 0,
             kept: OnceLock::new(),
-            lost: Mutex::new(LostOf { values: Lost::none(party.columns().len()), rows: 0 }),
+            lost: OnceLock::new(),
         })
     }
 
@@ -149,13 +149,13 @@ impl<'a> Input<'a> {
         }
         self.check_unchanged()?;
         self.searched.store(true, Ordering::Relaxed);
-        *lock(&self.lost) = LostOf { values: lost, rows: found };
+        self.lost.get_or_init(|| LostOf { values: lost, rows: found });
         Ok(total)
     }
 
-    /// Refuses the table if most values of a column were lost in the last pass.
+    /// Refuses the table, which was read, if most values of a column are lost.
     pub(crate) fn refuse_lost(&self) -> Result<(), Error> {
-        let lost = lock(&self.lost);
+        let lost = self.lost.get().expect("the first pass has counted");
         lost.values.refuse(self.table.name(), self.party.columns(), lost.rows)
     }
 
@@ -179,6 +179,7 @@ impl<'a> Input<'a> {
         }
         let converter = self.converter(parts.text);
         let keeper = self.keeper(stage, columns);
+        let counts_lost = self.lost.get().is_none();
         let take = |worker: &mut Worker, first: u64, batch: RecordBatch| {
             // Too many rows are refused before any of them could overflow a sum.
             self.check_rows(first.saturating_add(batch.num_rows() as u64).max(rows.fewest()))?;
@@ -188,7 +189,9 @@ impl<'a> Input<'a> {
             if let (Some(fingerprints), Some(ids)) = (&mut worker.fingerprints, &ids) {
                 fingerprints.add(&ids.fingerprints(&adding.hash))?;
             }
-            worker.lost.add(self.party.columns(), &values);
+            if counts_lost {
+                worker.lost.add(self.party.columns(), &values);
+            }
             adding.add(worker, first, &values, ids.as_ref())?;
             if let Some(keeper) = &keeper {
                 keeper.keep(&mut worker.pieces, Piece { first, rows: values, ids });

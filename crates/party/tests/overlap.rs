@@ -17,7 +17,7 @@ use potluck_release::fit::{Regression, fit};
 use potluck_release::{Model, PublicDataset, Release, Study};
 use rand_chacha::ChaCha20Rng;
 use rand_core::{Rng, SeedableRng};
-use support::{access, ledger_with};
+use support::{access, ledger_with, spooled};
 
 /// Everybody; each party holds about six in ten of them.
 const PEOPLE: usize = 30_000;
@@ -85,13 +85,7 @@ fn table(party: &str, people: &[Person], first_id: i64, rng: &mut ChaCha20Rng) -
         "two" => vec![("id", ids), ("x2", first)],
         _ => vec![("id", ids), ("y", first)],
     };
-    let batch = RecordBatch::try_from_iter(columns).unwrap();
-    let mut bytes = Vec::new();
-    let mut writer = arrow_ipc::writer::StreamWriter::try_new(&mut bytes, &batch.schema()).unwrap();
-    writer.write(&batch).unwrap();
-    writer.finish().unwrap();
-    drop(writer);
-    Table::spool(&mut bytes.as_slice(), "test table", &std::env::temp_dir()).unwrap()
+    spooled(&RecordBatch::try_from_iter(columns).unwrap())
 }
 
 fn release(study: &Study, party: &str, table: &Table, seed: u64) -> Release {

@@ -90,10 +90,14 @@ pub fn batch(subjects: &[Subject]) -> RecordBatch {
 
 /// The subjects as a table in an unnamed temporary file, as if piped in.
 pub fn table(subjects: &[Subject]) -> Table {
-    let batch = batch(subjects);
+    spooled(&batch(subjects))
+}
+
+/// A batch as a table in an unnamed temporary file.
+pub fn spooled(batch: &RecordBatch) -> Table {
     let mut bytes = Vec::new();
     let mut writer = arrow_ipc::writer::StreamWriter::try_new(&mut bytes, &batch.schema()).unwrap();
-    writer.write(&batch).unwrap();
+    writer.write(batch).unwrap();
     writer.finish().unwrap();
     drop(writer);
     Table::spool(&mut bytes.as_slice(), "test table", &std::env::temp_dir()).unwrap()
