@@ -2,54 +2,18 @@
 //! reference (vectors/cohorts/reference.py).
 #![allow(clippy::unwrap_used)]
 
+mod support;
+
 use faer::Mat;
 use potluck_core::learn::{
-    Clipping, DeclaredOverlaps, Evidence, Level, OverlapConcern, PartyPeople, People, PresentValues,
-    Released, Tails, column_shifts, explained_share, posterior,
+    DeclaredOverlaps, Evidence, Level, OverlapConcern, PartyPeople, People, PresentValues, Released,
+    column_shifts, explained_share, posterior,
 };
 use serde_json::Value;
-
-fn numbers(value: &Value) -> Vec<f64> {
-    value.as_array().unwrap().iter().map(|number| number.as_f64().unwrap()).collect()
-}
-
-fn matrix(value: &Value) -> Vec<Vec<f64>> {
-    value.as_array().unwrap().iter().map(numbers).collect()
-}
-
-fn indices(value: &Value) -> Vec<usize> {
-    value.as_array().unwrap().iter().map(|number| number.as_u64().unwrap() as usize).collect()
-}
-
-fn flags(value: &Value) -> Vec<bool> {
-    value.as_array().unwrap().iter().map(|flag| flag.as_bool().unwrap()).collect()
-}
+use support::{assert_close, clipping, flags, indices, matrix, numbers};
 
 fn cases() -> Vec<Value> {
     serde_json::from_str(include_str!("../../../vectors/cohorts/fits.json")).unwrap()
-}
-
-fn clipping(case: &Value) -> Vec<Clipping> {
-    let [attenuation, box_part, scale_error, kurtosis, believable_variance] =
-        ["attenuation", "box_part", "scale_error", "kurtosis", "believable_variance"]
-            .map(|name| numbers(&case[name]));
-    let (numeric, tails) = (flags(&case["numeric"]), matrix(&case["tails"]));
-    (0..attenuation.len())
-        .map(|j| Clipping {
-            attenuation: attenuation[j],
-            box_part: box_part[j],
-            scale_error: scale_error[j],
-            kurtosis: kurtosis[j],
-            believable_variance: believable_variance[j],
-            numeric: numeric[j],
-            tails: Tails {
-                excess: tails[0][j],
-                excess_error: tails[1][j],
-                shift: tails[2][j],
-                shift_error: tails[3][j],
-            },
-        })
-        .collect()
 }
 
 fn declared(case: &Value) -> DeclaredOverlaps {
@@ -98,14 +62,6 @@ fn with_evidence<T>(case: &Value, declared: &DeclaredOverlaps, test: impl FnOnce
 
 /// Agreement to 1e-6 of the largest entry of what is compared.
 #[track_caller]
-fn assert_close(found: &[f64], expected: &[f64], what: &str) {
-    let scale = expected.iter().fold(0.0_f64, |most, value| most.max(value.abs()));
-    assert_eq!(found.len(), expected.len(), "{what}");
-    for (a, b) in found.iter().zip(expected) {
-        assert!((a - b).abs() <= 1e-6 * scale, "{what}: {found:?} instead of {expected:?}");
-    }
-}
-
 #[test]
 fn who_is_where_agrees_with_the_reference() {
     for case in &cases() {

@@ -2,54 +2,21 @@
 //! (vectors/calibrated/reference.py).
 #![allow(clippy::unwrap_used)]
 
+mod support;
+
 use faer::Mat;
 use potluck_core::accounting::Mu;
 use potluck_core::calibrated::{Layout, PartyPlan, Plan};
 use potluck_core::encoding::{Bounds, Encoder, LevelCount};
 use potluck_core::learn::{
-    Clipping, Concern, Evidence, LearnError, Level, LocalMoments, People, Released, Tails, explained_share,
+    Clipping, Concern, Evidence, LearnError, Level, LocalMoments, People, Released, explained_share,
     posterior,
 };
 use serde_json::Value;
-
-fn numbers(value: &Value) -> Vec<f64> {
-    value.as_array().unwrap().iter().map(|number| number.as_f64().unwrap()).collect()
-}
-
-fn matrix(value: &Value) -> Vec<Vec<f64>> {
-    value.as_array().unwrap().iter().map(numbers).collect()
-}
-
-fn indices(value: &Value) -> Vec<usize> {
-    value.as_array().unwrap().iter().map(|number| number.as_u64().unwrap() as usize).collect()
-}
+use support::{assert_close, clipping, indices, matrix, numbers};
 
 fn cases() -> Vec<Value> {
     serde_json::from_str(include_str!("../../../vectors/calibrated/fits.json")).unwrap()
-}
-
-fn clipping(case: &Value) -> Vec<Clipping> {
-    let [attenuation, box_part, scale_error, kurtosis, believable_variance] =
-        ["attenuation", "box_part", "scale_error", "kurtosis", "believable_variance"]
-            .map(|name| numbers(&case[name]));
-    let numeric = case["numeric"].as_array().unwrap();
-    let tails = matrix(&case["tails"]);
-    (0..attenuation.len())
-        .map(|j| Clipping {
-            attenuation: attenuation[j],
-            box_part: box_part[j],
-            scale_error: scale_error[j],
-            kurtosis: kurtosis[j],
-            believable_variance: believable_variance[j],
-            numeric: numeric[j].as_bool().unwrap(),
-            tails: Tails {
-                excess: tails[0][j],
-                excess_error: tails[1][j],
-                shift: tails[2][j],
-                shift_error: tails[3][j],
-            },
-        })
-        .collect()
 }
 
 /// Calls `test` with the evidence of a case.
@@ -78,14 +45,6 @@ fn with_evidence<T>(case: &Value, test: impl FnOnce(&Evidence<'_>) -> T) -> T {
 
 /// Agreement to 1e-6 of the largest entry of what is compared.
 #[track_caller]
-fn assert_close(found: &[f64], expected: &[f64], what: &str) {
-    let scale = expected.iter().fold(0.0_f64, |most, value| most.max(value.abs()));
-    assert_eq!(found.len(), expected.len(), "{what}");
-    for (a, b) in found.iter().zip(expected) {
-        assert!((a - b).abs() <= 1e-6 * scale, "{what}: {found:?} instead of {expected:?}");
-    }
-}
-
 /// Concerns by the names that the reference gives them, and the confounders if there are any.
 fn said(concerns: &[Concern]) -> (Vec<&str>, Option<Vec<usize>>) {
     let mut confounders = None;
