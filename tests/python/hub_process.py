@@ -30,14 +30,27 @@ def private_key(path):
     return ed25519.Ed25519PrivateKey.from_private_bytes(seed)
 
 
-def acceptance(study, party, key):
-    """A party's signed word that it accepts the study, as docs/FORMAT.md says."""
-    private = private_key(key)
-    public = private.public_key().public_bytes(serialization.Encoding.Raw, serialization.PublicFormat.Raw).hex()
-    said = {"key": public, "party": party, "study_id": study}
+def signed(said, purpose, key):
+    """A party's signed word, as docs/FORMAT.md says."""
     # Keys are sorted and values are plain ASCII, so this is the canonical form.
     canonical = json.dumps(said, sort_keys=True, separators=(",", ":")).encode()
-    return {**said, "signature": private.sign(b"potluck acceptance\0" + hashlib.sha256(canonical).digest()).hex()}
+    message = purpose.encode() + b"\0" + hashlib.sha256(canonical).digest()
+    return {**said, "signature": private_key(key).sign(message).hex()}
+
+
+def acceptance(study, party, key):
+    """A party's signed word that it accepts the study."""
+    private = private_key(key)
+    public = private.public_key().public_bytes(serialization.Encoding.Raw, serialization.PublicFormat.Raw).hex()
+    return signed({"key": public, "party": party, "study_id": study}, "potluck acceptance", key)
+
+
+def withdrawal(hub, study, party, key):
+    """A party's signed word that it takes back its latest acceptance."""
+    events = hub.call("GET", f"/studies/{study}/events")["events"]
+    accepted = [event for event in events if event["change"] == "accepted" and event["acceptance"]["party"] == party]
+    said = {"acceptance": accepted[-1]["hash"], "party": party, "study_id": study}
+    return signed(said, "potluck withdrawal", key)
 
 
 class Hub:

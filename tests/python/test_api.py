@@ -6,7 +6,7 @@ import hashlib
 import hypothesis
 import pytest
 import schemathesis
-from hub_process import Demo, Hub, acceptance, potluck
+from hub_process import Demo, Hub, acceptance, potluck, withdrawal
 from schemathesis import GenerationMode
 from schemathesis.checks import not_a_server_error
 from schemathesis.specs.openapi.checks import (
@@ -38,6 +38,10 @@ class Scene:
         potluck("study", "seal", folder / "second.toml")
         self.second = (folder / "second.toml").read_text()
         self.new, self.new_tokens = self.hub.create(self.second)
+        self.hub.accept(self.new, "registry", self.new_tokens["registry"], self.demo.key("registry"))
+        (folder / "third.toml").write_text(draft.replace('name = "', 'name = "third ', 1))
+        potluck("study", "seal", folder / "third.toml")
+        self.closed, _ = self.hub.create((folder / "third.toml").read_text())
         self.schema = schemathesis.openapi.from_url(self.hub.address + "/openapi.json")
         self.statuses = collections.defaultdict(set)
 
@@ -100,6 +104,15 @@ def valid_requests(scene):
         ("POST", "/api/v1/studies/{study}/parties/{party}/acceptance"): {
             "path_parameters": new_south, "headers": new_party, "media_type": "application/json",
             "body": acceptance(scene.new, "south", scene.demo.key("south")),
+        },
+        ("POST", "/api/v1/studies/{study}/parties/{party}/withdrawal"): {
+            "path_parameters": {"study": scene.new, "party": "registry"}, "media_type": "application/json",
+            "headers": {"Authorization": f"Bearer {scene.new_tokens['registry']}"},
+            "body": withdrawal(scene.hub, scene.new, "registry", scene.demo.key("registry")),
+        },
+        ("POST", "/api/v1/studies/{study}/closing"): {
+            "path_parameters": {"study": scene.closed}, "headers": coordinator, "media_type": "application/json",
+            "body": {"reason": "a trial"},
         },
         ("GET", "/api/v1/studies/{study}/parties/{party}/upload"): {
             "path_parameters": north, "query": {"sha256": digest}, "headers": party,

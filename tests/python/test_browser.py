@@ -92,9 +92,41 @@ def publish_loose(hub, folder):
     return created
 
 
+DATED = """
+format = 1
+[study]
+name = "NAME"
+rows = 20000
+id = "integer"
+[privacy]
+epsilon = 1.0
+delta = 1e-6
+[[party]]
+name = "registry"
+[[party.column]]
+name = "born"
+lo = 1930-01-01
+hi = 2010-12-31
+[[party]]
+name = "clinic"
+[[party.column]]
+name = "weight"
+lo = 0
+hi = 100
+"""
+
+
+def create_dated(hub, folder, name):
+    """Creates a study with dates; returns its id."""
+    draft = folder / f"{name}.toml"
+    draft.write_text(DATED.replace("NAME", name))
+    potluck("study", "seal", draft)
+    return hub.create(draft.read_text())[0]
+
+
 @pytest.fixture(scope="module")
 def world(tmp_path_factory):
-    """A hub with a finished study, one with findings, one under way and one with strange names."""
+    """A hub with a finished study, one with findings, one under way, one with strange names and one that was closed."""
     folder = tmp_path_factory.mktemp("hub")
     demo = Demo(folder / "demo", rows=50_000)
     hub = Hub(folder, "--requests-per-minute", "0")
@@ -105,6 +137,8 @@ def world(tmp_path_factory):
     draft.write_text(STRANGE)
     potluck("study", "seal", draft)
     hub.waiting, _ = hub.create(draft.read_text())
+    hub.closed = create_dated(hub, folder, "births")
+    hub.call("POST", f"/studies/{hub.closed}/closing", {"reason": "the first date was wrong"}, hub.token)
     yield hub
     hub.stop()
 
@@ -158,6 +192,8 @@ def pages(world):
         "finished study": (f"/studies/{world.finished}", False),
         "waiting study": (f"/studies/{world.waiting}", False),
         "own study": (f"/studies/{world.waiting}", True),
+        "closed study": (f"/studies/{world.closed}", False),
+        "own closed study": (f"/studies/{world.closed}", True),
         "explorer": (explore, False),
         "regression": (f"{explore}?label=pressure&feature=age&feature=salt&feature=smoker", False),
         "ols": (f"{explore}?label=pressure&feature=age&learner=ols", False),
@@ -172,8 +208,8 @@ def pages(world):
 
 EXPECTED = {"refused regression": ["422"], "not found": ["404"]}
 PAGES = [
-    "studies", "no more studies", "finished study", "waiting study", "own study", "explorer", "regression", "ols",
-    "findings", "refused regression", "too early", "sign in", "new study", "not found",
+    "studies", "no more studies", "finished study", "waiting study", "own study", "closed study",
+    "own closed study", "explorer", "regression", "ols", "findings", "refused regression", "too early", "sign in", "new study", "not found",
 ]  # fmt: skip
 
 
@@ -201,18 +237,44 @@ def check_accessibility(page):
     assert page.locator("h1").count() == 1
 
 
+CUT_OR_EMPTY = """() => [...document.querySelectorAll("table, .scroll, tr, td")]
+  .filter((one) => one.offsetParent && one.offsetHeight > 1)
+  .filter((one) => one.matches("table, .scroll")
+    ? one.scrollWidth > one.clientWidth + 1
+    : !one.innerText.trim() && !one.querySelector("svg"))
+  .map((one) => one.outerHTML.slice(0, 120))"""
+"""Tables with a column out of sight, and rows and cells that take room with nothing in them."""
+
+
 @pytest.mark.parametrize("name", PAGES)
 def test_pages_fit_every_screen(world, browser, name):
     address, signed_in = pages(world)[name]
     for script in [True, False]:
         tab = Tab(browser, world, script=script, signed_in=signed_in)
         tab.open(address)
-        for width in [320, 375, 768, 1000, 1280]:
+        for width in [320, 375, 400, 768, 1000, 1280]:
             tab.page.set_viewport_size({"width": width, "height": 800})
             across = tab.page.evaluate("document.documentElement.scrollWidth")
             assert across <= width, f"{name} is {across} wide on a screen of {width}"
+            if width <= 400:
+                assert tab.page.evaluate(CUT_OR_EMPTY) == [], f"{name} on a screen of {width}"
             assert tab.page.locator("h1").is_visible()
         tab.close(EXPECTED.get(name, []))
+
+
+@pytest.mark.parametrize("script", [True, False])
+def test_a_coordinator_closes_a_study_that_nobody_has_released_under(world, browser, script):
+    study = create_dated(world, world.folder, f"to-close-{script}")
+    tab = Tab(browser, world, script=script, screen=PHONE, signed_in=True)
+    tab.open(f"/studies/{study}")
+    expect(tab.page.get_by_role("cell", name="1930-01-01 to 2010-12-31")).to_be_visible()
+    tab.page.get_by_text("Close this study").click()
+    tab.page.get_by_label("Reason").fill("one bound was wrong")
+    tab.page.get_by_role("button", name="Close it for good").click()
+    expect(tab.page.get_by_role("note")).to_contain_text("one bound was wrong")
+    expect(tab.page.get_by_text("Nobody can: the study was closed.")).to_be_visible()
+    assert tab.page.get_by_role("button", name="New invitation").count() == 0
+    tab.close()
 
 
 def fitted(world, label, features):

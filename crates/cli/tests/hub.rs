@@ -4,12 +4,14 @@
 #![cfg(unix)]
 #![allow(clippy::unwrap_used)]
 
+#[path = "support/server.rs"]
+mod server;
 mod support;
 
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::thread;
@@ -18,10 +20,12 @@ use std::time::{Duration, Instant, SystemTime};
 use potluck_fixtures::{csv, study};
 use potluck_party::Ledger;
 use potluck_party::ledger::State;
-use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+use server::{Server, write_certificates};
 use support::{Outcome, Workplace};
 
 const ROWS: usize = 40_000;
+
+const TLS: [&str; 4] = ["--tls-cert", "cert.pem", "--tls-key", "key.pem"];
 
 /// Releases of some hundred kilobytes: large enough to stop in the middle of one.
 fn three_parties() -> String {
@@ -102,49 +106,6 @@ fn carry(mut from: TcpStream, mut into: TcpStream, before: impl Fn(usize)) {
     let _ = (from.shutdown(Shutdown::Both), into.shutdown(Shutdown::Both));
 }
 
-/// A running hub; it is killed when the test ends.
-struct Server {
-    child: Child,
-    port: u16,
-}
-
-impl Server {
-    fn start(place: &Workplace, port: u16) -> Self {
-        let listen = format!("127.0.0.1:{port}");
-        let mut command = place.command(&["hub", "serve", "--data", "hub", "--listen", &listen]);
-        command.args(["--tls-cert", "cert.pem", "--tls-key", "key.pem"]);
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let port = line.trim().rsplit(':').next().unwrap().trim_end_matches('/').parse();
-        Self { child, port: port.unwrap_or_else(|_| panic!("the hub said {line:?}")) }
-    }
-
-    fn kill(&mut self) {
-        self.child.kill().unwrap();
-        self.child.wait().unwrap();
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = (self.child.kill(), self.child.wait());
-    }
-}
-
-/// Certificates of an authority and of a hub on this machine.
-fn write_certificates(place: &Workplace) {
-    let authority_key = KeyPair::generate().unwrap();
-    let mut authority = CertificateParams::new(Vec::new()).unwrap();
-    authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    place.write("ca.pem", authority.self_signed(&authority_key).unwrap().pem());
-    let key = KeyPair::generate().unwrap();
-    let certificate = CertificateParams::new(vec!["127.0.0.1".to_owned()]).unwrap();
-    let certificate = certificate.signed_by(&key, &Issuer::new(authority, authority_key)).unwrap();
-    place.write("cert.pem", certificate.pem());
-    place.write("key.pem", key.serialize_pem());
-}
-
 fn command(place: &Workplace, arguments: &[&str]) -> Command {
     let mut command = place.command(arguments);
     command.env("XDG_DATA_HOME", place.path("data")).env("POTLUCK_CA_CERT", place.path("ca.pem"));
@@ -211,7 +172,7 @@ fn kill_in_mid_release(place: &Workplace, line: &Line, url: &str, party: &str, c
 #[test]
 fn whoever_is_killed_nothing_is_lost_or_charged_twice() {
     let place = Workplace::empty();
-    write_certificates(&place);
+    write_certificates(&place, "");
     place.write("study.toml", three_parties());
     run(&place, &["study", "seal", "study.toml"]).ok();
     for (party, column) in PARTIES {
@@ -220,7 +181,7 @@ fn whoever_is_killed_nothing_is_lost_or_charged_twice() {
         run(&place, &["key", "new", "--out", &format!("{party}.key")]).ok();
         new_ledger(&place, party);
     }
-    let mut hub = Server::start(&place, 0);
+    let mut hub = Server::start(&place, 0, &TLS);
     let line = Line::to(hub.port);
     let token = run(&place, &["hub", "coordinator", "add", "ada", "--data", "hub"]).ok().stdout;
     place.write("ada.token", token);
@@ -258,7 +219,7 @@ fn whoever_is_killed_nothing_is_lost_or_charged_twice() {
     line.wait_until_stopped();
     hub.kill();
     line.go_on();
-    let hub = Server::start(&place, hub.port);
+    let hub = Server::start(&place, hub.port, &TLS);
     let done = Outcome::new(&child.wait_with_output().unwrap()).json();
     assert_eq!((&done["repeated"], &done["public"]), (&false.into(), &false.into()), "one party is missing");
     assert_eq!(spent(&place, "south"), charged);

@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use potluck_release::Study;
-use potluck_release::events::{Acceptance, EventLog};
+use potluck_release::events::{Acceptance, EventLog, Withdrawal};
 use potluck_release::exchange::{
-    API, CreatedStudy, EventPage, Invitation, Invited, NewStudy, Problem, ProblemType, StudyDetails,
+    API, Close, Closing, CreatedStudy, EventPage, Invitation, Invited, NewStudy, Problem, ProblemType, StudyDetails,
     StudyPage, UploadState,
 };
 use serde::Serialize;
@@ -197,13 +197,31 @@ impl Hub {
         })
     }
 
-    /// A new invitation of a party; the one before is void.
+    /// A new invitation of a party; the one before is void. A key that it has registered stays.
     pub fn invite(&self, study: &Study, party: &str) -> Result<Token, Error> {
+        self.invite_by(study, party, "")
+    }
+
+    /// Undoes the acceptance of a party that has not released, and invites it anew.
+    pub fn undo_acceptance(&self, study: &Study, party: &str) -> Result<Token, Error> {
+        self.invite_by(study, party, "?undo_acceptance=true")
+    }
+
+    fn invite_by(&self, study: &Study, party: &str, query: &str) -> Result<Token, Error> {
         study.own_party(party)?;
-        let path = format!("{}/invitation", of_party(study.id(), party));
+        let path = format!("{}/invitation{query}", of_party(study.id(), party));
         let (_, answer) = self.post(&path, &(), "the invitation")?;
         let (invited, token) = self.invitation(study, answer)?;
         if invited == party { Ok(token) } else { Err(self.protocol("the invitation is another party's")) }
+    }
+
+    /// Closes a study before anyone has released; whether it is new, since doing so again is
+    /// harmless.
+    pub fn close(&self, study: &str, reason: &str) -> Result<(bool, Closing), Error> {
+        let body = Close { reason: reason.to_owned() };
+        let path = format!("{}/closing", of_study(study));
+        let (status, closing) = self.post(&path, &body, "the closing")?;
+        Ok((status == StatusCode::CREATED, closing))
     }
 
     /// An invitation of a party that there is: its name becomes that of a file.
@@ -269,6 +287,12 @@ impl Hub {
     pub fn accept(&self, acceptance: &Acceptance) -> Result<bool, Error> {
         let path = format!("{}/acceptance", of_party(&acceptance.study_id, &acceptance.party));
         self.post_then(&path, acceptance, |response| Ok(response.status() == StatusCode::CREATED))
+    }
+
+    /// Takes an acceptance back; whether it is new, since doing so again is harmless.
+    pub fn withdraw(&self, withdrawal: &Withdrawal) -> Result<bool, Error> {
+        let path = format!("{}/withdrawal", of_party(&withdrawal.study_id, &withdrawal.party));
+        self.post_then(&path, withdrawal, |response| Ok(response.status() == StatusCode::CREATED))
     }
 
     /// How far the upload of the file with this hash has come.

@@ -59,11 +59,22 @@ impl FitForm {
         let unacceptable = |detail: &str| Refusal::Unacceptable(detail.to_owned());
         let learner = serde_json::from_value(self.learner.as_str().into())
             .map_err(|_| unacceptable("learner is posterior, debiased or ols"))?;
-        let level = self.level.parse().map_err(|_| unacceptable("level is a number such as 0.95"))?;
+        let level = level(&self.level)
+            .ok_or_else(|| unacceptable("level is a number between 0 and 1, such as 0.95, or a percentage, such as 95%"))?;
         if self.label.is_empty() {
             return Err(unacceptable("name the column to explain: label=COLUMN"));
         }
         Ok(FitRequest { label: self.label.clone(), features: self.features.clone(), learner, level })
+    }
+}
+
+/// A level as people write it: 0.95, or 95%.
+fn level(text: &str) -> Option<f64> {
+    let text = text.trim();
+    match text.strip_suffix('%') {
+        // Shifted as decimals, so that 95% is what 0.95 is.
+        Some(percent) => format!("{}e-2", percent.trim()).parse().ok(),
+        None => text.parse().ok(),
     }
 }
 

@@ -34,6 +34,7 @@
 
 mod api;
 mod app;
+mod certificate;
 pub mod config;
 mod connections;
 mod error;
@@ -41,6 +42,7 @@ mod fits;
 mod limits;
 mod metrics;
 mod pages;
+mod process;
 mod remembered;
 mod server;
 pub mod store;

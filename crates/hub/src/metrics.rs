@@ -8,6 +8,8 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
+use crate::process::Process;
+
 /// Upper edges of the classes of durations, in seconds.
 const SECONDS: [f64; 11] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0, 30.0];
 
@@ -18,6 +20,13 @@ pub(crate) struct RequestLabels {
     /// The route, not the path.
     pub(crate) route: String,
     pub(crate) status: u16,
+}
+
+/// What the time of a request is counted under.
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+pub(crate) struct RouteLabels {
+    pub(crate) method: MethodLabel,
+    pub(crate) route: String,
 }
 
 /// Methods that the hub knows.
@@ -34,31 +43,35 @@ pub(crate) enum MethodLabel {
 pub(crate) struct Metrics {
     registry: Registry,
     pub(crate) requests: Family<RequestLabels, Counter>,
-    pub(crate) seconds: Histogram,
+    pub(crate) seconds: Family<RouteLabels, Histogram, fn() -> Histogram>,
     pub(crate) fits: Counter,
     pub(crate) uploaded_bytes: Counter,
     pub(crate) studies: Gauge,
     pub(crate) releases: Gauge,
+    process: Process,
 }
 
 impl Default for Metrics {
     fn default() -> Self {
-        let mut registry = Registry::with_prefix("potluck_hub");
+        let mut registry = Registry::default();
+        let process = Process::new(&mut registry);
         let metrics = Self {
             requests: Family::default(),
-            seconds: Histogram::new(SECONDS),
+            seconds: Family::new_with_constructor(|| Histogram::new(SECONDS)),
             fits: Counter::default(),
             uploaded_bytes: Counter::default(),
             studies: Gauge::default(),
             releases: Gauge::default(),
+            process,
             registry: Registry::default(),
         };
-        registry.register("requests", "Requests answered", metrics.requests.clone());
-        registry.register("request_seconds", "Time to answer a request", metrics.seconds.clone());
-        registry.register("fits", "Regressions computed", metrics.fits.clone());
-        registry.register("uploaded_bytes", "Bytes of releases received", metrics.uploaded_bytes.clone());
-        registry.register("studies", "Studies", metrics.studies.clone());
-        registry.register("releases", "Releases published", metrics.releases.clone());
+        let hub = registry.sub_registry_with_prefix("potluck_hub");
+        hub.register("requests", "Requests answered", metrics.requests.clone());
+        hub.register("request_seconds", "Time to answer a request", metrics.seconds.clone());
+        hub.register("fits", "Regressions computed", metrics.fits.clone());
+        hub.register("uploaded_bytes", "Bytes of releases received", metrics.uploaded_bytes.clone());
+        hub.register("studies", "Studies", metrics.studies.clone());
+        hub.register("releases", "Releases published", metrics.releases.clone());
         Self { registry, ..metrics }
     }
 }
@@ -66,6 +79,7 @@ impl Default for Metrics {
 impl Metrics {
     /// The text that Prometheus reads.
     pub(crate) fn text(&self) -> String {
+        self.process.look();
         let mut text = String::new();
         encode(&mut text, &self.registry).expect("text has room for numbers");
         text

@@ -14,11 +14,11 @@ use axum::http::{HeaderValue, Method, StatusCode, Uri, header};
 use axum::middleware::{Next, from_fn, from_fn_with_state, map_response_with_state};
 use axum::response::{IntoResponse, Response};
 use axum_server::Handle;
-use axum_server::tls_rustls::{RustlsAcceptor, RustlsConfig};
+use axum_server::tls_rustls::RustlsAcceptor;
 use hyper_util::rt::TokioTimer;
 use potluck_release::guard::last_place;
 use tokio::runtime;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::compression::CompressionLayer;
 use tower_http::timeout::{RequestBodyTimeoutLayer, ResponseBodyTimeoutLayer};
@@ -28,10 +28,10 @@ use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::api::problem::Problem;
 use crate::app::{App, Shared};
-use crate::config::Tls;
+use crate::certificate::Certificate;
 use crate::connections::Connections;
 use crate::limits::{self, Limits, limit_rate};
-use crate::metrics::{MethodLabel, RequestLabels};
+use crate::metrics::{MethodLabel, RequestLabels, RouteLabels};
 use crate::store::make_private;
 use crate::{Config, Error, api, pages};
 
@@ -58,7 +58,7 @@ pub fn serve(config: Config, ready: impl FnOnce(&str) + Send) -> Result<(), Erro
 async fn run(config: Config, ready: impl FnOnce(&str) + Send) -> Result<(), Error> {
     let cannot_listen = |source| Error::Listen { address: config.listen.to_string(), source };
     let tls = match &config.tls {
-        Some(tls) => Some(load_tls(tls).await?),
+        Some(tls) => Some(Certificate::load(tls).await?),
         None => None,
     };
     let listener = TcpListener::bind(config.listen).map_err(cannot_listen)?;
@@ -81,7 +81,8 @@ async fn run(config: Config, ready: impl FnOnce(&str) + Send) -> Result<(), Erro
     // others.
     let server = axum_server::from_tcp(listener).map_err(cannot_listen)?.handle(handle);
     let result = if let Some(tls) = tls {
-        let acceptor = RustlsAcceptor::new(tls).handshake_timeout(silence).acceptor(connections);
+        let acceptor = RustlsAcceptor::new(tls.config.clone()).handshake_timeout(silence).acceptor(connections);
+        tokio::spawn(tls.keep_current(listen_for(SignalKind::hangup())?));
         let mut server = server.acceptor(acceptor).http1_only();
         patient(server.http_builder());
         server.serve(service).await
@@ -93,18 +94,6 @@ async fn run(config: Config, ready: impl FnOnce(&str) + Send) -> Result<(), Erro
     result.map_err(cannot_listen)?;
     tracing::info!("stopped");
     Ok(())
-}
-
-async fn load_tls(tls: &Tls) -> Result<RustlsConfig, Error> {
-    // Somebody else in this process may have chosen the same one before.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    RustlsConfig::from_pem_file(&tls.certificate, &tls.key).await.map_err(|error| {
-        Error::Tls(format!(
-            "cannot use {} with {}: {error}; give a certificate chain and its private key, both in PEM form",
-            tls.certificate.display(),
-            tls.key.display()
-        ))
-    })
 }
 
 /// Makes sure that no other hub uses the data folder: what hubs remember would contradict each
@@ -119,11 +108,14 @@ fn lock(data: &Path) -> Result<File, Error> {
     Ok(file)
 }
 
+fn listen_for(kind: SignalKind) -> Result<Signal, Error> {
+    signal(kind).map_err(|error| Error::Config(format!("cannot wait for signals: {error}")))
+}
+
 /// Waits for SIGTERM or SIGINT, then lets requests that are under way finish.
 fn stop_when_told(handle: Handle<SocketAddr>) -> Result<impl Future<Output = ()>, Error> {
-    let listen =
-        |kind| signal(kind).map_err(|error| Error::Config(format!("cannot wait for signals: {error}")));
-    let (mut terminate, mut interrupt) = (listen(SignalKind::terminate())?, listen(SignalKind::interrupt())?);
+    let mut terminate = listen_for(SignalKind::terminate())?;
+    let mut interrupt = listen_for(SignalKind::interrupt())?;
     Ok(async move {
         tokio::select! {
             _ = terminate.recv() => {}
@@ -238,9 +230,10 @@ async fn record(
         Method::PUT => MethodLabel::PUT,
         _ => MethodLabel::Other,
     };
-    app.metrics.requests.get_or_create(&RequestLabels { method: label, route, status }).inc();
     let seconds = began.elapsed().as_secs_f64();
-    app.metrics.seconds.observe(seconds);
+    let of_route = RouteLabels { method: label.clone(), route: route.clone() };
+    app.metrics.seconds.get_or_create(&of_route).observe(seconds);
+    app.metrics.requests.get_or_create(&RequestLabels { method: label, route, status }).inc();
     tracing::info!(%method, path, status, seconds, %client, "answered");
     response
 }

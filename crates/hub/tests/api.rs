@@ -14,8 +14,9 @@ use potluck_fixtures::{signing_key, study};
 use potluck_hub::config::Options;
 use potluck_hub::store::back_up;
 use potluck_hub::{Config, Store};
-use potluck_release::events::{Acceptance, EventLog};
-use potluck_release::exchange::NewStudy;
+use potluck_release::events::{Acceptance, EventLog, Withdrawal};
+use potluck_release::exchange::{Close, NewStudy};
+use potluck_release::signing::SigningKey;
 use potluck_release::{Extension, PublicDataset, Study};
 use serde_json::json;
 use support::{Hub, STUDY, release, sealed, sealed_with, sha256};
@@ -318,6 +319,192 @@ fn an_acceptance_is_of_the_exact_contract_and_binds_one_key() {
     refuse(&Acceptance::new(&north.study, "north", &other), 409);
     let details = hub.get(&format!("/api/v1/studies/{}", north.study.id())).json();
     assert_eq!(details["party"][0]["key"], north.key.public().to_string());
+}
+
+fn log_of(hub: &Hub, study: &Study) -> EventLog {
+    let log = hub.get(&format!("/api/v1/studies/{}/events.jsonl", study.id()));
+    EventLog::parse(&log.text(), Path::new("events.jsonl")).unwrap()
+}
+
+#[test]
+fn an_acceptance_is_taken_back_by_the_key_that_made_it_and_once() {
+    let hub = Hub::start();
+    let members = hub.create(&sealed(&STUDY), false);
+    let (north, south) = (&members[0], &members[1]);
+    let path = north.path("withdrawal");
+    let word = |acceptance: &str, key: &SigningKey| {
+        Withdrawal::new(north.study.id(), "north", acceptance, key)
+    };
+    let none = word(&"0".repeat(64), &north.key);
+    assert!(hub.post(&path, &north.token, &none).refusal(409).contains("nothing to undo"));
+    for member in &members {
+        assert_eq!(member.accept(&hub).status, 201);
+    }
+    let event = log_of(&hub, &north.study).acceptance("north").unwrap().to_owned();
+    let good = word(&event, &north.key);
+    // A token alone is not enough, nor is a key alone.
+    for (token, status) in [("nonsense", 401), (hub.coordinator.as_str(), 401), (south.token.as_str(), 403)] {
+        hub.post(&path, token, &good).refusal(status);
+    }
+    hub.post(&path, &north.token, &word(&event, &south.key)).refusal(422);
+    hub.post(&path, &north.token, &none).refusal(409);
+    hub.post(&path, &north.token, &Withdrawal { party: "south".to_owned(), ..good.clone() }).refusal(422);
+    hub.post(&path, &north.token, &Withdrawal { study_id: event.clone(), ..good.clone() }).refusal(422);
+    assert_eq!(log_of(&hub, &north.study).keys().len(), 2, "nothing happened");
+
+    assert_eq!(hub.post(&path, &north.token, &good).status, 201);
+    assert_eq!(hub.post(&path, &north.token, &good).status, 200, "the same again is harmless");
+    let details = hub.get(&format!("/api/v1/studies/{}", north.study.id())).json();
+    assert_eq!((&details["party"][0]["key"], &details["accepted"]), (&json!(null), &json!(1)));
+    let file = hub.folder.path().join("r.parquet");
+    let bytes = north.release(&file);
+    assert!(north.upload(&hub, &bytes).refusal(409).contains("has not accepted"));
+    // The same invitation takes another key; what was said about the first acceptance is spent.
+    let other = signing_key(99);
+    let acceptance = Acceptance::new(&north.study, "north", &other);
+    assert_eq!(hub.post(&north.path("acceptance"), &north.token, &acceptance).status, 201);
+    hub.post(&path, &north.token, &good).refusal(409);
+    assert!(north.upload(&hub, &bytes).refusal(422).contains("another key"));
+    let bytes = release(&north.study, "north", Some(&other), 0, &file);
+    assert_eq!(north.upload(&hub, &bytes).status, 201);
+    let event = log_of(&hub, &north.study).acceptance("north").unwrap().to_owned();
+    let late = hub.post(&path, &north.token, &word(&event, &other)).refusal(409);
+    assert!(late.contains("has released"), "{late}");
+}
+
+#[test]
+fn a_coordinator_undoes_an_acceptance_with_a_new_invitation() {
+    let hub = Hub::start();
+    let members = hub.create(&sealed(&STUDY), false);
+    let (north, south) = (&members[0], &members[1]);
+    let undo = north.path("invitation?undo_acceptance=true");
+    hub.post(&undo, &hub.coordinator, &()).refusal(409);
+    assert_eq!(north.accept(&hub).status, 201);
+    hub.post(&north.path("invitation?undo_acceptance=perhaps"), &hub.coordinator, &()).refusal(400);
+    let other = Store::open(&hub.data()).unwrap().add_coordinator("eve", false).unwrap();
+    for (token, status) in [("nonsense", 401), (&*north.token, 401), (&*south.token, 401), (other.reveal(), 409)] {
+        hub.post(&undo, token, &()).refusal(status);
+    }
+    let fresh = hub.post(&undo, &hub.coordinator, &());
+    assert_eq!(fresh.status, 201);
+    north.accept(&hub).refusal(401);
+    let acceptance = Acceptance::new(&north.study, "north", &south.key);
+    let fresh = fresh.json()["token"].as_str().unwrap().to_owned();
+    assert_eq!(hub.post(&north.path("acceptance"), &fresh, &acceptance).status, 201);
+    let bytes = release(&north.study, "north", Some(&south.key), 0, &hub.folder.path().join("r.parquet"));
+    let upload = north.path(&format!("release?sha256={}", sha256(&bytes)));
+    assert_eq!(hub.put(&upload, &fresh, &bytes).status, 201);
+    assert!(hub.post(&undo, &hub.coordinator, &()).refusal(409).contains("has released"));
+    assert_eq!(log_of(&hub, &north.study).keys()["north"], south.key.public());
+}
+
+#[test]
+fn a_study_is_closed_by_its_coordinator_before_the_first_release_only() {
+    let hub = Hub::start();
+    let text = sealed(&STUDY);
+    let members = hub.create(&text, true);
+    let (north, south) = (&members[0], &members[1]);
+    let at = format!("/api/v1/studies/{}", north.study.id());
+    let closing = format!("{at}/closing");
+    let because = |reason: &str| Close { reason: reason.to_owned() };
+    assert_eq!(north.accept(&hub).status, 201);
+    let other = Store::open(&hub.data()).unwrap().add_coordinator("eve", false).unwrap();
+    for (token, status) in [("nonsense", 401), (&*north.token, 401), (other.reveal(), 409)] {
+        hub.post(&closing, token, &because("spite")).refusal(status);
+    }
+    let nowhere = format!("/api/v1/studies/{}/closing", "0".repeat(64));
+    hub.post(&nowhere, &hub.coordinator, &because("")).refusal(404);
+    hub.post(&closing, &hub.coordinator, &because("two\nlines")).refusal(422);
+    hub.post(&closing, &hub.coordinator, &because(&"x".repeat(501))).refusal(422);
+    assert_eq!(hub.get(&at).json()["closed"], json!(null), "nothing happened");
+
+    let done = hub.post(&closing, &hub.coordinator, &because("wrong bounds"));
+    assert_eq!((done.status, &done.json()["reason"]), (201, &json!("wrong bounds")));
+    let again = hub.post(&closing, &hub.coordinator, &because("other words"));
+    assert_eq!((again.status, &again.json()["reason"]), (200, &json!("wrong bounds")));
+    assert_eq!(hub.get(&at).json()["closed"]["reason"], "wrong bounds");
+    assert_eq!(hub.get("/api/v1/studies").json()["studies"][0]["closed"]["reason"], "wrong bounds");
+    let event = log_of(&hub, &north.study).acceptance("north").unwrap().to_owned();
+    let bytes = north.release(&hub.folder.path().join("r.parquet"));
+    let withdrawal = Withdrawal::new(north.study.id(), "north", &event, &north.key);
+    for refused in [
+        south.accept(&hub),
+        north.upload(&hub, &bytes),
+        hub.post(&north.path("withdrawal"), &north.token, &withdrawal),
+        hub.post(&south.path("invitation"), &hub.coordinator, &()),
+        hub.post(&north.path("invitation?undo_acceptance=true"), &hub.coordinator, &()),
+    ] {
+        let detail = refused.refusal(409);
+        assert!(detail.contains("closed by its coordinator"), "{detail}");
+    }
+    assert_eq!(hub.files(), (0, 0), "nothing was kept");
+    assert_eq!(log_of(&hub, &north.study).closed().unwrap().1, "wrong bounds");
+    let base = Study::parse(&text).unwrap();
+    let wider = Extension::parse(&latecomer(base.id()), &base).unwrap().seal().unwrap().1;
+    let new = NewStudy { study: wider, early: false };
+    assert!(hub.post("/api/v1/studies", &hub.coordinator, &new).refusal(409).contains("was closed"));
+}
+
+#[test]
+fn a_study_that_is_needed_or_has_a_release_is_not_closed() {
+    let hub = Hub::start();
+    let close = |study: &Study| {
+        let path = format!("/api/v1/studies/{}/closing", study.id());
+        hub.post(&path, &hub.coordinator, &Close::default())
+    };
+    let text = sealed(&STUDY);
+    let members = hub.create(&text, false);
+    let base = members[0].study.clone();
+    let wider = Extension::parse(&latecomer(base.id()), &base).unwrap().seal().unwrap().1;
+    let late = hub.create(&wider, false);
+    let refused = close(&base).refusal(409);
+    assert!(refused.contains("extends this one") && refused.contains(late[0].study.id()), "{refused}");
+    assert_eq!(close(&late[0].study).status, 201);
+    assert_eq!(members[0].accept(&hub).status, 201, "the study that was extended goes on");
+    let bytes = members[0].release(&hub.folder.path().join("r.parquet"));
+    assert_eq!(members[0].upload(&hub, &bytes).status, 201);
+    let refused = close(&base).refusal(409);
+    assert!(refused.contains("north has released") && refused.contains("another study"), "{refused}");
+}
+
+#[test]
+fn metrics_have_stable_names_and_count_routes() {
+    let hub = Hub::start();
+    let id = hub.create(&sealed(&STUDY), false)[0].study.id().to_owned();
+    hub.get(&format!("/api/v1/studies/{id}"));
+    hub.get(&format!("/studies/{id}"));
+    hub.get("/api/v1/nothing/secret");
+    hub.get("/api/v1/studies/none");
+    let text = hub.get("/metrics").text();
+    let value = |series: &str| -> f64 {
+        let line = text.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' '));
+        line.unwrap_or_else(|| panic!("no {series} in:\n{text}")).parse().unwrap()
+    };
+    let one = |method: &str, route: &str, status: u16| {
+        value(&format!(
+            "potluck_hub_requests_total{{method=\"{method}\",route=\"{route}\",status=\"{status}\"}}"
+        ))
+    };
+    assert!(one("POST", "/api/v1/studies", 201) >= 1.0);
+    assert!(one("GET", "/api/v1/studies/{study}", 200) >= 1.0);
+    assert!(one("GET", "/api/v1/studies/{study}", 404) >= 1.0);
+    assert!(one("GET", "/studies/{study}", 200) >= 1.0);
+    assert!(one("GET", "none", 404) >= 1.0);
+    let of_study = "{method=\"GET\",route=\"/api/v1/studies/{study}\"}";
+    assert!(value(&format!("potluck_hub_request_seconds_count{of_study}")) >= 2.0);
+    assert!(value(&format!("potluck_hub_request_seconds_sum{of_study}")) >= 0.0);
+    assert!(text.contains("potluck_hub_request_seconds_bucket{le=\"0.25\",method="));
+    for name in ["fits_total", "uploaded_bytes_total", "studies", "releases"] {
+        assert!(value(&format!("potluck_hub_{name}")) >= 0.0);
+    }
+    if cfg!(target_os = "linux") {
+        assert!(value("process_resident_memory_bytes") > 1e6);
+        assert!(value("process_open_fds") > 3.0);
+        assert!(value("process_max_fds") >= value("process_open_fds"));
+    }
+    assert!(value("process_start_time_seconds") > 1.7e9);
+    assert!(!text.contains(&id) && !text.contains("secret"), "routes are counted, not addresses");
+    assert!(text.ends_with("# EOF\n"));
 }
 
 #[test]

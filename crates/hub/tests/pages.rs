@@ -348,6 +348,7 @@ fn a_regression_that_cannot_be_is_explained_and_the_choice_is_kept() {
         ("label=height&feature=age", "no column &quot;height&quot;"),
         ("label=pressure&feature=weight", "no column &quot;weight&quot;"),
         ("label=pressure&feature=age&level=2", "level"),
+        ("label=pressure&feature=age&level=high", "such as 0.95, or a percentage, such as 95%"),
         ("label=pressure&feature=age&learner=magic", "learner is posterior, debiased or ols"),
         ("label=pressure&feature=age&feature=age", "named twice"),
     ] {
@@ -360,6 +361,12 @@ fn a_regression_that_cannot_be_is_explained_and_the_choice_is_kept() {
             }
         }
     }
+    let model = |level: &str| {
+        let path = format!("/studies/{id}/model.json?label=pressure&feature=age&level={level}");
+        browser.get(&path).html
+    };
+    assert_eq!(model("90%25"), model("0.9"), "a percentage is a level too");
+    assert_ne!(model("90%25"), model("0.95"));
     assert_eq!(browser.get(&format!("/studies/{id}/model.json?label=age&feature=age")).status, 422);
     assert_eq!(browser.get("/studies/none/explore?label=age").sound(404).status, 404);
 }
@@ -419,7 +426,8 @@ fn forms_from_elsewhere_are_refused() {
     let browser = Browser::signed_in(&hub, &hub.coordinator);
     let secret = browser.get("/studies/new").field("form_secret");
     let invite = format!("/studies/{id}/parties/north/invitation");
-    for path in ["/studies/new", &invite, "/sign-out", "/sign-in"] {
+    let closing = format!("/studies/{id}/closing");
+    for path in ["/studies/new", &invite, &closing, "/sign-out", "/sign-in"] {
         let fields = [("form_secret", secret.as_str()), ("token", &hub.coordinator), ("action", "plan")];
         for headers in [
             &[("sec-fetch-site", "cross-site"), ("origin", "https://evil.example")][..],
@@ -432,7 +440,7 @@ fn forms_from_elsewhere_are_refused() {
             seen.says("sent from another site");
         }
     }
-    for path in ["/studies/new", &invite, "/sign-out"] {
+    for path in ["/studies/new", &invite, &closing, "/sign-out"] {
         for fields in [&[][..], &[("form_secret", "0")], &[("form_secret", &*"0".repeat(64))]] {
             browser.post(path, fields).sound(403).says("does not belong to your session");
         }
@@ -621,6 +629,43 @@ fn only_its_coordinator_invites_anew() {
     assert_eq!(members[0].accept(&hub).status, 401, "the invitation before is void");
     ada.post(&format!("{path}/parties/south/invitation"), &[("form_secret", &secret)]).sound(201);
     ada.post(&format!("{path}/parties/nobody/invitation"), &[("form_secret", &secret)]).sound(404);
+}
+
+#[test]
+fn a_coordinator_undoes_an_acceptance_and_closes_the_study() {
+    let hub = Hub::start();
+    let members = hub.create(&sealed(&STUDY), false);
+    let id = members[0].study.id();
+    members[0].accept(&hub);
+    let other = Store::open(&hub.data()).unwrap().add_coordinator("grace", false).unwrap();
+    let (ada, grace) = (Browser::signed_in(&hub, &hub.coordinator), Browser::signed_in(&hub, other.reveal()));
+    let path = format!("/studies/{id}");
+    let page = ada.get(&path).sound(200);
+    page.says("Undo acceptance<span class=\"unseen\"> of north</span>");
+    page.says("Close this study");
+    assert!(!grace.get(&path).sound(200).html.contains("Close this study"));
+    let (secret, graces) = (page.field("form_secret"), grace.get("/studies/new").field("form_secret"));
+    let invite = format!("{path}/parties/north/invitation");
+    let undo = |secret| [("form_secret", secret), ("undo_acceptance", "true")];
+    grace.post(&invite, &undo(&*graces)).sound(409).says("Another coordinator created this study");
+    ada.post(&invite, &undo(&*secret)).sound(201).says("its acceptance is undone");
+    ada.post(&invite, &undo(&*secret)).sound(409).says("nothing to undo");
+    ada.get(&path).sound(200).says("2 parties have not accepted yet");
+    ada.get(&path).sound(200).says("The coordinator undid the acceptance of");
+
+    let closing = format!("{path}/closing");
+    let reason = |secret| [("form_secret", secret), ("reason", " <b>wrong</b> bounds ")];
+    grace.post(&closing, &reason(&*graces)).sound(409).says("Another coordinator created this study");
+    let done = ada.post(&closing, &reason(&*secret));
+    assert_eq!((done.status, done.header("location")), (303, path.as_str()));
+    for browser in [&ada, &Browser::new(&hub)] {
+        let page = browser.get(&path).sound(200);
+        page.says("This study was closed");
+        page.says("&lt;b&gt;wrong&lt;/b&gt; bounds");
+        page.says("Nobody can: the study was closed.");
+        assert!(!page.html.contains("potluck party accept") && !page.html.contains("Close this study"));
+    }
+    Browser::new(&hub).get("/studies").sound(200).says("Closed");
 }
 
 #[test]

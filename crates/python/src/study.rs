@@ -44,12 +44,24 @@ impl Numeric {
     #[pyo3(signature = (name, lo, hi, *, unit=None, description=None, missing="midpoint"))]
     fn new(
         name: String,
-        lo: f64,
-        hi: f64,
+        lo: &Bound<'_, PyAny>,
+        hi: &Bound<'_, PyAny>,
         unit: Option<String>,
         description: Option<String>,
         missing: &str,
     ) -> Result<Self, Error> {
+        let ((lo, first), (hi, last)) = (number_or_day(lo)?, number_or_day(hi)?);
+        if first != last {
+            return Err(Error::Input(format!(
+                "one bound of column {name:?} is a date and the other a number; give two of a kind"
+            )));
+        }
+        let unit = unit.or_else(|| first.then(|| study::DAYS.to_owned()));
+        if first && unit.as_deref() != Some(study::DAYS) {
+            return Err(Error::Input(format!(
+                "the bounds of column {name:?} are dates, which are counted in days; leave unit out"
+            )));
+        }
         if !lo.is_finite() || !hi.is_finite() {
             return Err(Error::Input(format!(
                 "the bounds of column {name:?} are {lo} and {hi}; give two finite numbers that are known in public"
@@ -159,6 +171,18 @@ impl Categorical {
         options.set_item("missing", &self.missing)?;
         remake(py, (py.get_type::<Self>(), &self.name, &self.levels), &options)
     }
+}
+
+/// A bound as a number, and whether it is a date: then its number of days from the first of January
+/// 1970.
+fn number_or_day(bound: &Bound<'_, PyAny>) -> PyResult<(f64, bool)> {
+    /// Python counts days from the first of January of the year 1, which is day 1.
+    const FIRST: f64 = 719_163.0;
+    if bound.hasattr("toordinal")? {
+        let day: f64 = bound.call_method0("toordinal")?.extract()?;
+        return Ok((day - FIRST, true));
+    }
+    Ok((bound.extract()?, false))
 }
 
 fn column_to_python<'py>(py: Python<'py>, column: &study::Column) -> PyResult<Bound<'py, PyAny>> {

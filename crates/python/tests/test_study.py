@@ -1,6 +1,7 @@
 """Studies: built, read, sealed, planned."""
 
 import copy
+import datetime
 import json
 import math
 import pickle
@@ -40,6 +41,17 @@ def test_columns_show_all_that_was_said_of_them():
     for lo, hi in [(0, math.inf), (-math.inf, 0), (math.nan, 1)]:
         with pytest.raises(potluck.InputError, match='bounds of column "a" .* finite'):
             Numeric("a", lo, hi)
+
+
+def test_bounds_may_be_dates():
+    first, last = datetime.date(1990, 1, 31), datetime.date(2010, 12, 31)
+    born = Numeric("born", first, last)
+    days = [(day - datetime.date(1970, 1, 1)).days for day in (first, last)]
+    assert [born.lo, born.hi] == days and born.unit == "days since 1970-01-01"
+    assert born == Numeric("born", *days, unit="days since 1970-01-01")
+    for wrong in [(first, 1.0, {}), (0, last, {}), (first, last, {"unit": "years"})]:
+        with pytest.raises(potluck.InputError):
+            Numeric("born", wrong[0], wrong[1], **wrong[2])
 
 
 def test_columns_and_studies_can_be_pickled_copied_and_hashed(study):

@@ -8,6 +8,7 @@
 //! whether a log goes on from it ([`EventLog::contains`]).
 
 mod error;
+mod withdrawal;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -18,6 +19,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 pub use error::LogError;
+pub use withdrawal::Withdrawal;
 
 use crate::signing::{PublicKey, Signature, SigningKey};
 use crate::study::{Party, Study};
@@ -25,6 +27,9 @@ use crate::{Error, FORMAT, PublicDataset, Release, canonical};
 
 /// What stands where the first event has no predecessor.
 const NO_PREDECESSOR: &str = "0000000000000000000000000000000000000000000000000000000000000000";
+
+/// The longest reason for closing a study, in characters.
+const LONGEST_REASON: usize = 500;
 
 /// A party's word that it accepts the exact contract, signed with the key that it registers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -87,6 +92,22 @@ pub enum Change {
     Accepted {
         /// Its signed word.
         acceptance: Acceptance,
+    },
+    /// A party took its acceptance back before it released; its key counts no more.
+    Withdrawn {
+        /// Its signed word.
+        withdrawal: Withdrawal,
+    },
+    /// A coordinator undid a party's acceptance before the party released, without its signature:
+    /// because its key is lost, say. Its key counts no more.
+    Revoked {
+        /// The party.
+        party: String,
+    },
+    /// A coordinator closed the study before anyone released: nothing more happens to it.
+    Closed {
+        /// Why, in the coordinator's words; may be empty.
+        reason: String,
     },
     /// A party's release was published.
     Released {
@@ -160,6 +181,14 @@ impl Event {
         canonical::sha256_hex(&canonical::json(&value))
     }
 
+    /// Why the study was closed, if that is what happened.
+    pub fn closing(&self) -> Option<&str> {
+        match &self.change {
+            Change::Closed { reason } => Some(reason),
+            _ => None,
+        }
+    }
+
     /// The event as a line of a log.
     pub fn to_line(&self) -> String {
         let line = canonical::json(self);
@@ -187,6 +216,8 @@ pub struct EventLog {
     early: bool,
     events: Vec<Event>,
     keys: BTreeMap<String, PublicKey>,
+    /// By party, the hash of the event with the acceptance that stands.
+    acceptances: BTreeMap<String, String>,
     releases: BTreeMap<String, LoggedFile>,
     datasets: Vec<LoggedFile>,
 }
@@ -233,6 +264,7 @@ impl EventLog {
             early: *early,
             events: vec![event],
             keys: BTreeMap::new(),
+            acceptances: BTreeMap::new(),
             releases: BTreeMap::new(),
             datasets: Vec::new(),
         })
@@ -241,6 +273,9 @@ impl EventLog {
     /// Appends an event if it may follow; otherwise says why not, and the log stays as it is.
     pub fn append(&mut self, event: Event) -> Result<(), LogError> {
         check_place(self.events.last(), &event)?;
+        if self.closed().is_some() {
+            return Err(LogError::AfterClosing);
+        }
         match &event.change {
             Change::Created { .. } => return Err(LogError::CreatedBefore),
             Change::Invited { party } => {
@@ -252,6 +287,28 @@ impl EventLog {
             Change::Accepted { acceptance } => {
                 let key = self.check_acceptance(acceptance)?;
                 self.keys.insert(acceptance.party.clone(), key);
+                self.acceptances.insert(acceptance.party.clone(), event.hash.clone());
+            }
+            Change::Withdrawn { withdrawal } => {
+                let key = self.check_undone(&withdrawal.party)?;
+                let stands = self.acceptances.get(&withdrawal.party) == Some(&withdrawal.acceptance);
+                if !stands || withdrawal.study_id != self.study.id() {
+                    return Err(LogError::OtherWithdrawn);
+                }
+                if !withdrawal.is_signed_by(key) {
+                    return Err(LogError::WithdrawalSignature);
+                }
+                self.undo_acceptance(&withdrawal.party);
+            }
+            Change::Revoked { party } => {
+                self.check_undone(party)?;
+                self.undo_acceptance(party);
+            }
+            Change::Closed { reason } => {
+                check_reason(reason)?;
+                if let Some(party) = self.releases.keys().next() {
+                    return Err(LogError::ClosedAfterRelease(party.clone()));
+                }
             }
             Change::Released { party, sha256, size, content_hash } => {
                 self.check_member(party)?;
@@ -285,6 +342,20 @@ impl EventLog {
         } else {
             Err(LogError::NoParty(party.to_owned()))
         }
+    }
+
+    /// The key of an acceptance that is to be undone, if it can be.
+    fn check_undone(&self, party: &str) -> Result<&PublicKey, LogError> {
+        self.check_member(party)?;
+        if self.releases.contains_key(party) {
+            return Err(LogError::UndoneAfterRelease(party.to_owned()));
+        }
+        self.keys.get(party).ok_or_else(|| LogError::NothingToUndo(party.to_owned()))
+    }
+
+    fn undo_acceptance(&mut self, party: &str) {
+        self.keys.remove(party);
+        self.acceptances.remove(party);
     }
 
     /// The key that an acceptance registers, if it may.
@@ -347,7 +418,18 @@ impl EventLog {
         self.events.iter().any(|event| event.hash == hash)
     }
 
-    /// The keys that parties registered.
+    /// The event that closed the study, and why it was closed, if it was.
+    pub fn closed(&self) -> Option<(&Event, &str)> {
+        let last = self.events.last()?;
+        last.closing().map(|reason| (last, reason))
+    }
+
+    /// The hash of the event with a party's acceptance, if it stands.
+    pub fn acceptance(&self, party: &str) -> Option<&str> {
+        self.acceptances.get(party).map(String::as_str)
+    }
+
+    /// The keys that parties registered, with acceptances that stand.
     pub fn keys(&self) -> &BTreeMap<String, PublicKey> {
         &self.keys
     }
@@ -434,6 +516,15 @@ fn logged(parties: &[String], sha256: &str, size: u64, content_hash: &str) -> Re
         size,
         content_hash: content_hash.to_owned(),
     })
+}
+
+/// Whether this can be a reason for closing a study: short, and nothing that a terminal would act
+/// upon.
+pub fn check_reason(text: &str) -> Result<(), LogError> {
+    if text.chars().count() <= LONGEST_REASON && !text.chars().any(char::is_control) {
+        return Ok(());
+    }
+    Err(LogError::Reason(LONGEST_REASON))
 }
 
 fn check_hash(text: &str) -> Result<(), LogError> {
@@ -534,6 +625,24 @@ mod tests {
             published(&["north", "south"]),
             Change::Extended { study_id: hash('a') },
         ]
+    }
+
+    /// A study in which acceptances are undone, and that is closed.
+    fn short_life() -> Vec<Event> {
+        let mut events = chain(&[created(false), accepted("north", 1), accepted("south", 2)]);
+        let withdrawal = Withdrawal::new(study(1).id(), "north", &events[1].hash, &key(1));
+        let rest = [
+            Change::Withdrawn { withdrawal },
+            accepted("north", 3),
+            Change::Revoked { party: "south".to_owned() },
+            invited("south"),
+            Change::Closed { reason: "the bounds of age were wrong".to_owned() },
+        ];
+        for (minute, change) in rest.into_iter().enumerate() {
+            let time = format!("2026-02-01T00:{minute:02}:00Z");
+            events.push(Event::following(events.last(), time, change));
+        }
+        events
     }
 
     /// The events that follow from each other with these changes.
@@ -657,7 +766,12 @@ mod tests {
 
     #[test]
     fn every_change_of_every_field_is_noticed() {
-        let events = chain(&life());
+        for events in [chain(&life()), short_life()] {
+            every_change_is_noticed(&events);
+        }
+    }
+
+    fn every_change_is_noticed(events: &[Event]) {
         let lines: Vec<String> = events.iter().map(Event::to_line).collect();
         let mut tried = 0;
         for at in 0..lines.len() {
@@ -687,7 +801,67 @@ mod tests {
             tampered["more"] = json!(1);
             assert!(with(&tampered).is_err(), "event {} with more in it", at + 1);
         }
-        assert!(tried > 100, "only {tried}");
+        assert!(tried > 70, "only {tried}");
+    }
+
+    #[test]
+    fn an_acceptance_that_was_undone_counts_no_more() {
+        let events = short_life();
+        let after = |count: usize| parse(&text(&events[..count])).unwrap();
+        assert_eq!(after(3).keys()["north"], key(1).public());
+        assert_eq!(after(3).acceptance("north"), Some(events[1].hash.as_str()));
+        assert_eq!((after(4).keys().get("north"), after(4).acceptance("north")), (None, None));
+        assert_eq!(after(5).keys()["north"], key(3).public(), "another key can be registered");
+        assert_eq!(after(6).keys().get("south"), None);
+        assert!(after(7).closed().is_none());
+        let whole = after(8);
+        let (event, reason) = whole.closed().unwrap();
+        assert_eq!((event.sequence, reason), (8, "the bounds of age were wrong"));
+        // Nothing comes after that.
+        let mut more = events.clone();
+        let time = "2026-02-02T00:00:00Z".to_owned();
+        more.push(Event::following(more.last(), time, invited("north")));
+        refused(parse(&text(&more)), "after the study was closed");
+    }
+
+    #[test]
+    fn a_withdrawal_is_the_word_of_the_registered_key_about_one_acceptance() {
+        let id = study(1).id().to_owned();
+        let began = chain(&[created(false), accepted("north", 1), accepted("south", 2)]);
+        let attempt = |before: &[Event], withdrawal: Withdrawal| {
+            let mut events = before.to_vec();
+            let time = "2026-02-01T00:00:00Z".to_owned();
+            events.push(Event::following(events.last(), time, Change::Withdrawn { withdrawal }));
+            parse(&text(&events)).map(|_| events)
+        };
+        let good = Withdrawal::new(&id, "north", &began[1].hash, &key(1));
+        let withdrawn = attempt(&began, good.clone()).unwrap();
+        for (forged, word) in [
+            (Withdrawal::new(&id, "north", &began[1].hash, &key(2)), "signature of a withdrawal"),
+            (Withdrawal { signature: String::new(), ..good.clone() }, "signature of a withdrawal"),
+            (
+                Withdrawal { signature: key(1).sign_acceptance(&good.message()).signature, ..good.clone() },
+                "signature of a withdrawal",
+            ),
+            (Withdrawal::new(&id, "south", &began[1].hash, &key(2)), "does not stand"),
+            (Withdrawal::new(&id, "north", &began[0].hash, &key(1)), "does not stand"),
+            (Withdrawal::new(study(2).id(), "north", &began[1].hash, &key(1)), "does not stand"),
+            (Withdrawal::new(&id, "west", &began[1].hash, &key(1)), "no party"),
+        ] {
+            match attempt(&began, forged) {
+                Ok(_) => panic!("it was accepted; expected {word:?}"),
+                Err(error) => assert!(error.to_string().contains(word), "no {word:?} in: {error}"),
+            }
+        }
+        let again = attempt(&withdrawn, good.clone()).unwrap_err();
+        assert!(again.to_string().contains("nothing to undo"), "{again}");
+        // The same key accepts anew: the word about the first acceptance is not about this one.
+        let mut anew = withdrawn;
+        let time = "2026-02-01T00:01:00Z".to_owned();
+        anew.push(Event::following(anew.last(), time, accepted("north", 1)));
+        parse(&text(&anew)).unwrap();
+        let replayed = attempt(&anew, good).unwrap_err();
+        assert!(replayed.to_string().contains("does not stand"), "{replayed}");
     }
 
     /// A hub can compute hashes anew, but it cannot sign for a party, nor change the study, nor
@@ -758,6 +932,31 @@ mod tests {
             (vec![invited("north")], "begins with"),
             (vec![new.clone(), new.clone()], "created before"),
             (vec![new.clone(), invited("west")], "no party"),
+            (vec![new.clone(), Change::Revoked { party: "north".to_owned() }], "nothing to undo"),
+            (
+                vec![
+                    new.clone(),
+                    accepted("north", 1),
+                    released("north", '1'),
+                    Change::Revoked { party: "north".to_owned() },
+                ],
+                "had released",
+            ),
+            (
+                vec![
+                    new.clone(),
+                    accepted("north", 1),
+                    released("north", '1'),
+                    Change::Closed { reason: String::new() },
+                ],
+                "closed after north had released",
+            ),
+            (vec![new.clone(), Change::Closed { reason: "x".repeat(501) }], "reason"),
+            (vec![new.clone(), Change::Closed { reason: "\u{1b}[2J".to_owned() }], "reason"),
+            (
+                vec![new.clone(), Change::Closed { reason: String::new() }, accepted("north", 1)],
+                "after the study was closed",
+            ),
             (
                 vec![new.clone(), accepted("north", 1), released("north", '1'), invited("north")],
                 "invited after",

@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::events::{Acceptance, Event};
+use crate::events::Event;
 use crate::study::Mistake;
 
 /// Where the API of a hub begins.
@@ -65,8 +65,26 @@ pub struct UploadState {
     pub complete: bool,
 }
 
-/// A party's acceptance of the exact contract: what it registers its key with.
-pub type AcceptanceRequest = Acceptance;
+/// That a study is to be closed.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct Close {
+    /// Why, for everyone to read: one line of at most 500 characters, or nothing.
+    #[serde(default)]
+    #[cfg_attr(feature = "openapi", schema(max_length = 500))]
+    pub reason: String,
+}
+
+/// When a study was closed, and why.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Closing {
+    /// When (RFC 3339, UTC).
+    pub time: String,
+    /// Why, in the coordinator's words; may be empty.
+    pub reason: String,
+}
 
 /// A guarantee in numbers, rounded against us.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -153,6 +171,9 @@ pub struct StudySummary {
     pub released: u64,
     /// Whether there is a public dataset.
     pub dataset: bool,
+    /// When and why its coordinator closed it before anyone released, if that happened.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub closed: Option<Closing>,
 }
 
 /// Studies, newest first, a page at a time.

@@ -65,6 +65,8 @@ pub enum Shape {
     Whole,
     /// Any number.
     Number,
+    /// A number on a column's scale, or a date.
+    Bound,
     /// One of these words.
     Word(&'static [&'static str]),
     /// A range of shares, or everybody.
@@ -81,6 +83,7 @@ impl fmt::Display for Shape {
             Self::Text => f.write_str("text in quotes"),
             Self::Whole => f.write_str("a whole number in digits, without quotes"),
             Self::Number => f.write_str("a number in digits, without quotes"),
+            Self::Bound => f.write_str("a number in digits, without quotes, or a date such as 1990-01-31"),
             Self::Word(words) => write!(f, "\"{}\"", words.join("\" or \"")),
             Self::Share => f.write_str("\"all\", or the least and the largest share: [0.9, 1]"),
             Self::List(Self::Section(head)) => write!(f, "a section that begins with [[{head}]] for each"),

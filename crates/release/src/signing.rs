@@ -20,6 +20,9 @@ const RELEASE: &[u8] = b"potluck release\0";
 /// Keeps a signature under an acceptance from meaning anything else.
 const ACCEPTANCE: &[u8] = b"potluck acceptance\0";
 
+/// Keeps a signature under the withdrawal of an acceptance from meaning anything else.
+const WITHDRAWAL: &[u8] = b"potluck withdrawal\0";
+
 /// A party's private signing key. It has no `Debug` and no `Serialize`.
 pub struct SigningKey(ed25519_dalek::SigningKey);
 
@@ -66,6 +69,10 @@ impl SigningKey {
 
     pub(crate) fn sign_acceptance(&self, hash: &[u8; 32]) -> Signature {
         self.sign(ACCEPTANCE, hash)
+    }
+
+    pub(crate) fn sign_withdrawal(&self, hash: &[u8; 32]) -> Signature {
+        self.sign(WITHDRAWAL, hash)
     }
 
     fn sign(&self, context: &[u8], hash: &[u8; 32]) -> Signature {
@@ -125,6 +132,11 @@ impl Signature {
     /// The key that signed the acceptance with this hash, if the signature is good.
     pub(crate) fn acceptor(&self, hash: &[u8; 32]) -> Option<PublicKey> {
         self.verify(ACCEPTANCE, hash)
+    }
+
+    /// The key that signed the withdrawal with this hash, if the signature is good.
+    pub(crate) fn withdrawer(&self, hash: &[u8; 32]) -> Option<PublicKey> {
+        self.verify(WITHDRAWAL, hash)
     }
 
     fn verify(&self, context: &[u8], hash: &[u8; 32]) -> Option<PublicKey> {

@@ -560,6 +560,9 @@ fn column_cells(model: &Model, party: &Party, column: &Column) -> Vec<Markup> {
 
 /// The public range or levels of a column.
 pub(crate) fn domain(column: &Column) -> Markup {
+    if let Some([first, last]) = column.dates() {
+        return html! { (first) " to " (last) };
+    }
     match column.domain() {
         Domain::Numeric(bounds) => html! {
             (numbers::significant(bounds.lo(), 10)) " to " (numbers::significant(bounds.hi(), 10))

@@ -23,6 +23,7 @@ pub mod numbers;
 mod page;
 mod preview;
 mod privacy;
+pub mod steps;
 mod table;
 pub mod words;
 

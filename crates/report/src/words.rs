@@ -4,7 +4,7 @@ use maud::{Markup, html};
 use potluck_release::Model;
 use potluck_release::findings::{Piece, Sentence};
 use potluck_release::model::{Coefficient, Estimate, Learner, Term};
-use potluck_release::study::{Definition, IdKind, Method};
+use potluck_release::study::{DAYS, Definition, IdKind, Method};
 
 use crate::numbers;
 
@@ -34,6 +34,8 @@ fn singular(unit: &str) -> &str {
         "years", "months", "weeks", "days", "hours", "minutes", "seconds", "points", "degrees", "units",
         "visits", "times",
     ];
+    // Days are counted from a first one, but a rise has none.
+    let unit = if unit == DAYS { "days" } else { unit };
     if PLURALS.contains(&unit) { &unit[..unit.len() - 1] } else { unit }
 }
 

@@ -1146,6 +1146,33 @@ fn an_interval_is_drawn_as_it_lies_about_its_estimate() {
     assert!((ratio - 10.0).abs() < 0.2, "{ends:?} about {dot}");
 }
 
+/// How wide the widest interval is that excludes 0, in pixels.
+fn widest_of(svg: &str) -> f64 {
+    let document = Document::parse(svg).unwrap();
+    let lines = document.root_element().children().filter(|node| node.tag_name().name() == "polyline");
+    let solid = lines.filter(|line| line.attribute("stroke") == Some("#0B5A8A")).map(|line| {
+        let x = |point: &str| point.split_once(',').unwrap().0.parse::<f64>().unwrap();
+        let points: Vec<f64> = line.attribute("points").unwrap().split_whitespace().map(x).collect();
+        points[1] - points[0]
+    });
+    solid.fold(0.0, f64::max)
+}
+
+/// A rare level that nothing is known of must not make the plot about itself.
+#[test]
+fn one_unresolved_level_does_not_set_the_axis() {
+    let (mut model, _) = calibrated_clinics();
+    let others = |at| (0.2 + 0.01 * at as f64, 0.02);
+    edit(&mut model, others);
+    let level = model.coefficients.len() - 1;
+    let without = widest_of(&coefficient_plot(&model));
+    edit(&mut model, |at| if at == level { (0.0, 40.0) } else { others(at) });
+    let svg = coefficient_plot(&model);
+    check_chart(&svg);
+    assert!(svg.contains("<polygon"), "what leaves the axis is marked");
+    assert!(widest_of(&svg) > 0.6 * without, "{} of {without}", widest_of(&svg));
+}
+
 #[test]
 fn an_interval_that_cannot_be_relied_on_does_not_squeeze_the_others() {
     let (model, _) = calibrated_clinics();
@@ -1156,16 +1183,6 @@ fn an_interval_that_cannot_be_relied_on_does_not_squeeze_the_others() {
     check_chart(&svg);
     // The far end of the one is beyond the axis, and the widths of the others can be seen.
     assert!(svg.contains("<polygon") && svg != squeezed);
-    let widest_of = |svg: &str| {
-        let document = Document::parse(svg).unwrap();
-        let lines = document.root_element().children().filter(|node| node.tag_name().name() == "polyline");
-        let solid = lines.filter(|line| line.attribute("stroke") == Some("#0B5A8A")).map(|line| {
-            let x = |point: &str| point.split_once(',').unwrap().0.parse::<f64>().unwrap();
-            let points: Vec<f64> = line.attribute("points").unwrap().split_whitespace().map(x).collect();
-            points[1] - points[0]
-        });
-        solid.fold(0.0, f64::max)
-    };
     assert!(widest_of(&svg) > 10.0, "{svg}");
 }
 

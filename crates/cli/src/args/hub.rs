@@ -79,8 +79,20 @@ same study again is harmless.")]
     /// Invite a party anew; the invitation before is void
     #[command(after_help = "\
 Example:
-  potluck hub study invite https://hub.example.org/studies/ID north --token-file me.token")]
+  potluck hub study invite https://hub.example.org/studies/ID north --token-file me.token
+
+A party that has accepted keeps the key that it registered. If that was the wrong one and the party
+cannot take it back itself (`potluck party withdraw`), because it is lost, say, `--undo-acceptance`
+lets it accept with another; everyone sees that in the study's log.")]
     Invite(HubStudyInvite),
+    /// Close a study that nobody has released under yet: nothing more can happen to it
+    #[command(after_help = "\
+Example:
+  potluck hub study close https://hub.example.org/studies/ID --reason 'the bounds of age were wrong' --token-file me.token
+
+A study that is closed stays readable. After the first release a study cannot be closed: what is
+published stays published.")]
+    Close(HubStudyClose),
 }
 
 #[derive(Args)]
@@ -113,9 +125,29 @@ pub(crate) struct HubStudyInvite {
     pub(crate) party: String,
     #[command(flatten)]
     pub(crate) coordinator: CoordinatorArguments,
+    /// Undo the party's acceptance, before it has released: it can then accept with another key
+    #[arg(long)]
+    pub(crate) undo_acceptance: bool,
     /// Write the invitation to this file (mode 0600) instead of printing it
     #[arg(long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) connection: ConnectionArguments,
+}
+
+#[derive(Args)]
+pub(crate) struct HubStudyClose {
+    /// The study: the address of its page
+    #[arg(value_name = "URL")]
+    pub(crate) study: StudyAddress,
+    /// Why, for everyone to read: one line of at most 500 characters
+    #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
+    pub(crate) reason: String,
+    #[command(flatten)]
+    pub(crate) coordinator: CoordinatorArguments,
+    /// Do not ask before closing
+    #[arg(long)]
+    pub(crate) yes: bool,
     #[command(flatten)]
     pub(crate) connection: ConnectionArguments,
 }

@@ -42,6 +42,16 @@ is signed. Nothing is read from your table and nothing is charged. Accepting aga
 key is harmless. Other people on this machine can see a token that stands on the command line
 (`ps` shows it): prefer --token-file, standard input, or the variable POTLUCK_INVITATION.")]
     Accept(PartyAccept),
+    /// Take an acceptance back, before you have released: because of the wrong key, say
+    #[command(after_help = "\
+Example:
+  potluck party withdraw https://hub.example.org/studies/ID
+
+The withdrawal is signed with the key that you registered; the study's log shows it. Then
+`potluck party accept` takes another key, with the invitation that you have. If the key is lost, ask
+the coordinator for `potluck hub study invite --undo-acceptance`. Nothing is charged or given back:
+a release that is drawn stays in your ledger and is signed with the next key that you accept with.")]
+    Withdraw(PartyWithdraw),
     /// Release your columns under a study that you accepted, and upload the release
     #[command(after_help = "\
 Example:
@@ -60,7 +70,8 @@ same bytes and no second charge. Once the release is drawn, the table is not rea
 pub(crate) struct PartyAccept {
     #[command(flatten)]
     pub(crate) membership: MembershipArguments,
-    /// File with the invitation; `-` reads standard input [default: environment POTLUCK_INVITATION]
+    /// File with the invitation; `-` reads standard input [default: environment POTLUCK_INVITATION,
+    /// or the invitation that you accepted this study with before]
     #[arg(long, value_name = "FILE", conflicts_with = "token")]
     pub(crate) token_file: Option<PathBuf>,
     /// The invitation itself; others on this machine can see it
@@ -74,6 +85,20 @@ pub(crate) struct PartyAccept {
     pub(crate) yes: bool,
     #[command(flatten)]
     pub(crate) log: LogArguments,
+    #[command(flatten)]
+    pub(crate) connection: ConnectionArguments,
+}
+
+#[derive(Args)]
+pub(crate) struct PartyWithdraw {
+    #[command(flatten)]
+    pub(crate) membership: MembershipArguments,
+    /// Which party you are, if you accepted for several
+    #[arg(long, value_name = "NAME")]
+    pub(crate) party: Option<String>,
+    /// Do not ask before withdrawing
+    #[arg(long)]
+    pub(crate) yes: bool,
     #[command(flatten)]
     pub(crate) connection: ConnectionArguments,
 }

@@ -148,9 +148,10 @@ fn study_text(study: &Study) -> String {
 
 /// A column and the values it may take.
 pub(super) fn column_text(column: &Column) -> String {
-    let domain = match column.domain() {
-        Domain::Numeric(bounds) => format!("{} to {}", bounds.lo(), bounds.hi()),
-        Domain::Categorical { levels, .. } => levels.join(", "),
+    let domain = match (column.domain(), column.dates()) {
+        (_, Some([first, last])) => format!("{first} to {last}"),
+        (Domain::Numeric(bounds), None) => format!("{} to {}", bounds.lo(), bounds.hi()),
+        (Domain::Categorical { levels, .. }, None) => levels.join(", "),
     };
     let unit = column.unit().map_or(String::new(), |unit| format!(" {unit}"));
     let description = column.description().map_or(String::new(), |text| format!(" — {text}"));
@@ -223,6 +224,10 @@ fn change_text(change: &Change) -> String {
         }
         Change::Invited { party } => format!("{party} invited"),
         Change::Accepted { acceptance } => format!("{} accepted, key {}", acceptance.party, acceptance.key),
+        Change::Withdrawn { withdrawal } => format!("{} withdrew its acceptance", withdrawal.party),
+        Change::Revoked { party } => format!("the acceptance of {party} undone by the coordinator"),
+        Change::Closed { reason } if reason.is_empty() => "closed by the coordinator".to_owned(),
+        Change::Closed { reason } => format!("closed by the coordinator: {reason}"),
         Change::Released { party, content_hash, .. } => format!("{party} released, content {content_hash}"),
         Change::Published { parties, content_hash, .. } => {
             format!("public dataset of {}, content {content_hash}", parties.join(", "))

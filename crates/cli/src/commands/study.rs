@@ -81,7 +81,7 @@ delta = {delta:?}
         for column in columns.iter().filter(|column| **column != arguments.id) {
             write!(
                 text,
-                "\n[[party.column]]\nname = {}\n# lo =                   # numeric: public bounds, values outside are clamped\n# hi =\n# levels = [\"no\", \"yes\"] # or categorical: public levels\n# unit = \"\"\n",
+                "\n[[party.column]]\nname = {}\n# lo =                   # numeric: public bounds, values outside are clamped; of dates: 1990-01-31\n# hi =\n# levels = [\"no\", \"yes\"] # or categorical: public levels\n# unit = \"\"\n",
                 quoted(column)
             )?;
         }

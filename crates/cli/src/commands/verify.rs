@@ -249,9 +249,10 @@ fn examine_log(path: &Path, log: &EventLog, known: &Known) -> Result<Good> {
     let id = log.study().id();
     let events = log.events().len();
     let line = format!(
-        "{}: good event log of study {id}; {}, head {}\n",
+        "{}: good event log of study {id}; {}{}, head {}\n",
         path.display(),
         counted(events, "event", "events"),
+        if log.closed().is_some() { ", closed before any release" } else { "" },
         log.head()
     );
     let report = json!({
@@ -259,6 +260,7 @@ fn examine_log(path: &Path, log: &EventLog, known: &Known) -> Result<Good> {
         "kind": "events",
         "study_id": id,
         "events": events,
+        "closed": log.closed().is_some(),
         "head": log.head(),
         "keys": log.keys().iter().map(|(party, key)| (party.clone(), key.to_string())).collect::<BTreeMap<_, _>>(),
     });

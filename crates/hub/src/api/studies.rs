@@ -7,7 +7,8 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use potluck_release::exchange::{
-    CreatedStudy, EventPage, Invitation, NewStudy, Problem as ProblemBody, StudyDetails, StudyPage,
+    Close, Closing, CreatedStudy, EventPage, Invitation, NewStudy, Problem as ProblemBody, StudyDetails,
+    StudyPage,
 };
 use serde::Deserialize;
 use utoipa::IntoParams;
@@ -16,8 +17,9 @@ use super::auth::Bearer;
 use super::download::answer_bytes;
 use super::problem::Problem;
 use super::{Body, Path, Query};
+use crate::Error;
 use crate::app::Shared;
-use crate::store::{Creation, Refusal, StudyRecord, summary};
+use crate::store::{Closure, Creation, Refusal, StudyRecord, summary};
 
 /// Most entries of a page.
 const MOST: u64 = 100;
@@ -122,6 +124,42 @@ pub(super) async fn details(
         joint: record.guarantees().joint.clone(),
         head: record.head.clone(),
     }))
+}
+
+/// Close a study before anyone has released
+///
+/// Nothing more happens to a study that is closed; it stays readable. After the first release a
+/// study cannot be closed.
+#[utoipa::path(post, path = "/api/v1/studies/{study}/closing", tag = "studies", request_body = Close, security(("coordinator" = [])), params(("study" = String, Path, description = "The study id")), responses(
+    (status = 201, description = "Closed", body = Closing),
+    (status = 200, description = "It was closed before", body = Closing),
+    (status = 400, description = "The body is not JSON", body = ProblemBody, content_type = "application/problem+json"),
+    (status = 401, description = "No coordinator's token", body = ProblemBody, content_type = "application/problem+json"),
+    (status = 404, description = "There is no such study", body = ProblemBody, content_type = "application/problem+json"),
+    (status = 409, description = "A party has released, an open study extends this one, or it is another coordinator's", body = ProblemBody, content_type = "application/problem+json"),
+    (status = 413, description = "The body is too large", body = ProblemBody, content_type = "application/problem+json"),
+    (status = 415, description = "The body is not declared as JSON", body = ProblemBody, content_type = "application/problem+json"),
+    (status = 422, description = "The reason is too long, or not one line", body = ProblemBody, content_type = "application/problem+json"),
+))]
+pub(super) async fn close(
+    State(app): State<Shared>,
+    Path(study): Path<String>,
+    bearer: Bearer,
+    body: Result<Body<Close>, Problem>,
+) -> Result<(StatusCode, Json<Closing>), Problem> {
+    let coordinator = bearer.coordinator(&app).await?;
+    find(&app, &study).await?;
+    let Body(Close { reason }) = body?;
+    let id = study.clone();
+    let outcome =
+        app.blocking(move |app| app.store.close_study(&coordinator, &id, reason.trim())).await?;
+    let closing = find(&app, &study).await?.closed.clone();
+    let closing = closing.ok_or_else(|| Error::damaged("a study that was closed is open"))?;
+    let status = match outcome {
+        Closure::New => StatusCode::CREATED,
+        Closure::Before => StatusCode::OK,
+    };
+    Ok((status, Json(closing)))
 }
 
 /// The sealed study, as its parties accept it

@@ -188,7 +188,7 @@ fn more(choice: &FitForm) -> Markup {
             div .field {
                 label for="level" { "Level of the intervals" }
                 input #level name="level" inputmode="decimal" value=(choice.level) aria-describedby="level-hint";
-                p #level-hint .aside { "Between 0 and 1, such as 0.95." }
+                p #level-hint .aside { "Such as 0.95, or 95%." }
             }
         }
     }

@@ -6,6 +6,7 @@
 //! hub's own pages, and the form must carry its session's secret.
 
 mod assets;
+mod closing;
 mod errors;
 mod explorer;
 mod invitations;
@@ -41,6 +42,7 @@ pub(crate) fn router(app: &Shared) -> Router {
         .route("/studies/{study}/explore", get(explorer::page))
         .route("/studies/{study}/model.json", get(explorer::model))
         .route("/studies/{study}/parties/{party}/invitation", post(invitations::invite))
+        .route("/studies/{study}/closing", post(closing::close))
         .route("/sign-in", get(sign_in::form).post(sign_in::sign_in))
         .route("/sign-out", post(sign_in::sign_out))
         .route("/assets/{name}", get(assets::asset))

@@ -62,6 +62,19 @@ pub(super) fn copy_button(what: &str, text: &str) -> Markup {
     html! { button .copy type="button" hidden data-copy=(text) { "Copy" span .unseen { " " (what) } } }
 }
 
+/// The titles of a table's columns, and whether they hold numbers. The roles here and in the cells
+/// repeat what the elements mean, because some browsers forget it where a stylesheet lays rows out
+/// as cards.
+pub(super) fn titles(columns: &[(&str, bool)]) -> Markup {
+    html! {
+        thead role="rowgroup" {
+            tr role="row" {
+                @for (title, number) in columns { th role="columnheader" scope="col" .number[*number] { (title) } }
+            }
+        }
+    }
+}
+
 /// A table that scrolls inside itself where it is wider than the screen.
 pub(super) fn scrolling(what: &str, table: &Markup) -> Markup {
     html! { div .scroll role="region" aria-label=(what) tabindex="0" { (table) } }
@@ -92,6 +105,9 @@ pub(super) fn progress(record: &StudyRecord) -> Markup {
 /// Where a study stands, in a few words.
 pub(super) fn standing(record: &StudyRecord) -> (&'static str, &'static str) {
     let all = record.parties.len();
+    if record.closed.is_some() {
+        return ("closed", "Closed");
+    }
     match (&record.dataset, record.released()) {
         (Some(dataset), _) if dataset.parties.len() == all => ("complete", "Dataset available"),
         (Some(_), _) => ("partial", "Early dataset available"),

@@ -87,23 +87,23 @@ pub(super) fn relatives(record: &StudyRecord, extending: &[Arc<StudyRecord>]) ->
         let parties = study.definition().parties().len();
         let joint = Guarantee::joint(study, parties);
         html! {
-            tr .here[is_here] {
-                th scope="row" {
+            tr .here[is_here] role="row" {
+                th role="rowheader" scope="row" {
                     @if is_here { (name(study.definition().name())) " (this study)" } @else {
                         a href={ "/studies/" (study.id()) } { (name(study.definition().name())) }
                     }
                 }
-                td .number { (parties) }
-                td .number { (numbers::rounded_up(joint.epsilon)) }
-                td .number { (format!("{:.2}", joint.detection * 100.0)) " in 100" }
+                td .number role="cell" data-label="Parties" { div { (parties) } }
+                td .number role="cell" data-label="Joint ε" { div { (numbers::rounded_up(joint.epsilon)) } }
+                td .number role="cell" data-label="Noticed at 5% false alarms" { div { (format!("{:.2}", joint.detection * 100.0)) " in 100" } }
             }
         }
     };
     let table = html! {
-        table {
+        table .cards role="table" {
             caption { "Joint guarantee of each study in this line, for a person in all its releases" }
-            thead { tr { th scope="col" { "Study" } th .number scope="col" { "Parties" } th .number scope="col" { "Joint ε" } th .number scope="col" { "Noticed at 5% false alarms" } } }
-            tbody {
+            (super::parts::titles(&[("Study", false), ("Parties", true), ("Joint ε", true), ("Noticed at 5% false alarms", true)]))
+            tbody role="rowgroup" {
                 @for study in before { (row(study, false)) }
                 (row(own, true))
                 @for other in extending { (row(&other.study, false)) }

@@ -14,10 +14,12 @@ use potluck_release::warnings;
 use potluck_report::numbers;
 use potluck_report::words::{self, name};
 
-use super::invitations::party_commands;
+use super::closing::{closed, closing_form};
+use super::invitations::party_steps;
 use super::layout::{Page, Place};
 use super::parts::{
-    badge, counted, digest, guarantee, progress, rendered, scrolling, secret, size, snippet, time, trail,
+    badge, counted, digest, guarantee, progress, rendered, scrolling, secret, size, snippet, time, titles,
+    trail,
 };
 use super::promise::{promise, relatives};
 use super::visitor::Visitor;
@@ -91,6 +93,7 @@ fn head(record: &StudyRecord) -> Markup {
     html! {
         header .study-head {
             div .head { h1 { (name(definition.name())) } (badge(record)) }
+            @if let Some(closing) = &record.closed { (closed(closing)) }
             dl .facts {
                 (fact("Released", html! { (record.released()) " of " (record.parties.len()) " " (progress(record)) }))
                 (fact("People", html! { (numbers::count(definition.rows())) }))
@@ -101,7 +104,8 @@ fn head(record: &StudyRecord) -> Markup {
             p .aside {
                 "Created " (time(&record.created)) ". Release method: " (words::method(definition)) "; people are identified by "
                 (words::id_kind(definition)) ". "
-                @if record.early { "A public dataset may appear before every party has released, with those present." }
+                @if record.closed.is_some() {}
+                @else if record.early { "A public dataset may appear before every party has released, with those present." }
                 @else { "The public dataset appears when every party has released." }
             }
             div .aside { "Study id " (digest("in full:", record.study.id())) }
@@ -137,37 +141,39 @@ fn parties(record: &StudyRecord) -> Markup {
     let row = |party: &PartyState| {
         let columns = record.study.definition().party(&party.name).map_or(0, |party| party.columns().len());
         html! {
-            tr {
-                th scope="row" {
+            tr role="row" {
+                th role="rowheader" scope="row" {
                     (name(&party.name))
                     @if party.study != record.study.id() {
                         " " a .aside href={ "/studies/" (party.study) } { "of the study it extends" }
                     }
                 }
-                td .number { (columns) }
-                td {
+                td .number role="cell" data-label="Columns" { div { (columns) } }
+                td role="cell" data-label="Accepted, with key" { div {
                     @match (&party.accepted, &party.key) {
                         (Some(when), Some(key)) => { (time(when)) (digest("Key", key)) }
+                        _ if record.closed.is_some() => span .pending { "No" },
                         _ => span .pending { "Invited" },
                     }
-                }
-                td {
+                } }
+                td role="cell" data-label="Released" { div {
                     @match &party.release {
                         Some(file) => {
                             (time(&file.time)) br;
                             a href=(release_address(party)) download { "Release of " (party.name) } ", " (size(file.size))
                         }
+                        None if record.closed.is_some() => span .pending { "No" },
                         None => span .pending { "Not yet" },
                     }
-                }
+                } }
             }
         }
     };
     let table = html! {
-        table {
+        table .cards role="table" {
             caption { "Parties and how far they are" }
-            thead { tr { th scope="col" { "Party" } th .number scope="col" { "Columns" } th scope="col" { "Accepted, with key" } th scope="col" { "Released" } } }
-            tbody { @for party in &record.parties { (row(party)) } }
+            (titles(&[("Party", false), ("Columns", true), ("Accepted, with key", false), ("Released", false)]))
+            tbody role="rowgroup" { @for party in &record.parties { (row(party)) } }
         }
     };
     html! {
@@ -185,21 +191,21 @@ fn release_address(party: &PartyState) -> String {
 
 fn columns(record: &StudyRecord) -> Markup {
     let table = html! {
-        table .columns {
+        table .columns .cards role="table" {
             caption { "Columns by party, with their public range or levels" }
-            thead { tr { th scope="col" { "Column" } th scope="col" { "Range or levels" } th scope="col" { "Unit" } th scope="col" { "Meaning" } } }
+            (titles(&[("Column", false), ("Range or levels", false), ("Unit", false), ("Meaning", false)]))
             @for party in record.study.definition().parties() {
-                tbody {
-                    tr .group { th colspan="4" scope="rowgroup" { (name(party.name())) } }
+                tbody role="rowgroup" {
+                    tr .group role="row" { th colspan="4" role="rowheader" scope="rowgroup" { (name(party.name())) } }
                     @for column in party.columns() {
-                        tr {
-                            th scope="row" { (name(column.name())) }
-                            td { (values(column)) }
-                            td { @if let Some(unit) = column.unit() { (name(unit)) } }
-                            td {
+                        tr role="row" {
+                            th role="rowheader" scope="row" { (name(column.name())) }
+                            td role="cell" data-label="Range or levels" { div { (values(column)) } }
+                            td role="cell" data-label="Unit" { @if let Some(unit) = column.unit() { div { (name(unit)) } } }
+                            td role="cell" data-label="Meaning" { @if column.description().is_some() || column.refuses_missing() { div {
                                 @if let Some(description) = column.description() { (name(description)) " " }
                                 @if column.refuses_missing() { span .aside { "Never missing." } }
-                            }
+                            } } }
                         }
                     }
                 }
@@ -219,6 +225,9 @@ fn columns(record: &StudyRecord) -> Markup {
 }
 
 fn values(column: &Column) -> Markup {
+    if let Some([first, last]) = column.dates() {
+        return html! { (first) " to " (last) };
+    }
     html! {
         @match column.domain() {
             Domain::Numeric(bounds) => {
@@ -244,19 +253,19 @@ fn downloads(record: &StudyRecord) -> Markup {
     let id = record.study.id();
     let row = |what: Markup, address: String, bytes: Option<u64>, sha256: Option<&str>| {
         html! {
-            tr {
-                th scope="row" { a href=(address) download { (what) } }
-                td .number { @if let Some(bytes) = bytes { (size(bytes)) } }
-                td { @if let Some(sha256) = sha256 { (digest("SHA-256", sha256)) } }
+            tr role="row" {
+                th role="rowheader" scope="row" { a href=(address) download { (what) } }
+                td .number role="cell" data-label="Size" { @if let Some(bytes) = bytes { div { (size(bytes)) } } }
+                td role="cell" data-label="SHA-256" { @if let Some(sha256) = sha256 { div { (digest("SHA-256", sha256)) } } }
             }
         }
     };
     let text = record.text.as_bytes();
     let table = html! {
-        table {
+        table .cards role="table" {
             caption { "Files to download" }
-            thead { tr { th scope="col" { "File" } th .number scope="col" { "Size" } th scope="col" { "SHA-256" } } }
-            tbody {
+            (titles(&[("File", false), ("Size", true), ("SHA-256", false)]))
+            tbody role="rowgroup" {
                 @if let Some(dataset) = &record.dataset {
                     (row(html! { "Public dataset" }, format!("{API}/studies/{id}/dataset"), Some(dataset.file.size), Some(&dataset.file.sha256)))
                 }
@@ -276,6 +285,8 @@ fn downloads(record: &StudyRecord) -> Markup {
             @if let Some(dataset) = &record.dataset {
                 p { "The public dataset holds the releases of " (words::names(&dataset.parties)) ". It is ordinary Parquet, which pandas, polars, DuckDB and R read without potluck." }
                 (instead_of_plain_regression(record))
+            } @else if record.closed.is_some() {
+                p { "The study was closed, so there is no public dataset." }
             } @else {
                 p { "The public dataset is not here yet; it appears when " @if record.early { "the first party has" } @else { "all parties have" } " released." }
             }
@@ -363,14 +374,14 @@ fn verify(record: &StudyRecord, address: &str) -> Markup {
 fn take_part(record: &StudyRecord, address: &str) -> Markup {
     let missing =
         record.parties.iter().find(|party| party.release.is_none() && party.study == record.study.id());
-    let id = record.study.id();
     html! {
         section #take-part {
             h2 { "Take part" }
             @match missing {
+                _ if record.closed.is_some() => p { "Nobody can: the study was closed." },
                 Some(party) => {
-                    p { "A party needs the invitation that the coordinator sends it. Its table never leaves it: the command reads the study, says what it promises, asks, and publishes noised sums only. For example, " (name(&party.name)) " runs:" }
-                    (snippet("Commands for a party", &party_commands(address, id, &party.name)))
+                    p { "A party needs the invitation that the coordinator sends it. Its table never leaves it: the command reads the study, says what it promises, asks, and publishes noised sums only. For example, " (name(&party.name)) " with its invitation in a file:" }
+                    (party_steps(address, &record.study, &party.name))
                     p .aside { "If the connection breaks, run it again: the same bytes are sent, and the budget is charged once." }
                 }
                 None => p { "All parties have released. Others can still join with new columns about the same people, through a study that extends this one; ask the coordinator." },
@@ -409,6 +420,13 @@ fn in_words(change: &Change) -> Markup {
             Change::Accepted { acceptance } => {
                 (name(&acceptance.party)) " accepted the study and registered its key."
             }
+            Change::Withdrawn { withdrawal } => {
+                (name(&withdrawal.party)) " took its acceptance back, signed with the key that it had registered."
+            }
+            Change::Revoked { party } => { "The coordinator undid the acceptance of " (name(party)) "." }
+            Change::Closed { reason } => {
+                "The coordinator closed the study" @if reason.is_empty() { "." } @else { ": " bdi { (reason) } }
+            }
             Change::Released { party, size: bytes, .. } => { (name(party)) " released, " (size(*bytes)) "." }
             Change::Published { parties, size: bytes, .. } => {
                 "A public dataset was published with " (words::names(parties)) ", " (size(*bytes)) "."
@@ -424,25 +442,49 @@ fn in_words(change: &Change) -> Markup {
 fn coordination(record: &StudyRecord, session: &Session) -> Markup {
     let own = record.parties.iter().filter(|party| party.study == record.study.id());
     let (accepted, invited): (Vec<_>, Vec<_>) = own.partition(|party| party.accepted.is_some());
-    let late = accepted.iter().filter(|party| party.release.is_none()).count() as u64;
+    let late: Vec<_> = accepted.into_iter().filter(|party| party.release.is_none()).collect();
+    let (missing, waiting) = (invited.len() as u64, late.len() as u64);
     html! {
         section .card .coordination aria-labelledby="coordination" {
             h2 #coordination { "For you, the coordinator" }
-            @if invited.is_empty() {
-                p {
-                    "Every party has accepted. "
-                    @if late > 0 { (counted(late, "party has", "parties have")) " yet to release." } @else { "Every party has released." }
-                }
+            @if record.closed.is_some() {
+                p { "You closed this study." }
             } @else {
-                p { (counted(invited.len() as u64, "party has", "parties have")) " not accepted yet. If an invitation got lost, issue a new one; the one before is then void." }
-                ul .invite {
-                    @for party in invited {
-                        li {
-                            (name(&party.name))
-                            form method="post" action={ "/studies/" (record.study.id()) "/parties/" (party.name) "/invitation" } {
-                                (secret(session))
-                                button .quiet type="submit" { "New invitation" span .unseen { " for " (party.name) } }
-                            }
+                @if invited.is_empty() {
+                    p {
+                        "Every party has accepted. "
+                        @if waiting > 0 { (counted(waiting, "party has", "parties have")) " yet to release." } @else { "Every party has released." }
+                    }
+                } @else {
+                    p { (counted(missing, "party has", "parties have")) " not accepted yet. If an invitation got lost, issue a new one; the one before is then void." }
+                    (invite_forms(record, session, &invited, false))
+                }
+                @if !late.is_empty() {
+                    details {
+                        summary { "A party accepted with the wrong key" }
+                        p { "Until it has released, the party can take its acceptance back with " code { "potluck party withdraw" } ". If its key is lost, undo the acceptance here: the party gets a new invitation and accepts with another key. Everyone sees that in the log." }
+                        (invite_forms(record, session, &late, true))
+                    }
+                }
+                (closing_form(record, session))
+            }
+        }
+    }
+}
+
+/// A button for each party that makes a new invitation and, if `undo`, undoes its acceptance.
+fn invite_forms(record: &StudyRecord, session: &Session, parties: &[&PartyState], undo: bool) -> Markup {
+    html! {
+        ul .invite {
+            @for party in parties {
+                li {
+                    (name(&party.name))
+                    form method="post" action={ "/studies/" (record.study.id()) "/parties/" (party.name) "/invitation" } {
+                        (secret(session))
+                        @if undo { input type="hidden" name="undo_acceptance" value="true"; }
+                        button .quiet type="submit" {
+                            @if undo { "Undo acceptance" span .unseen { " of " (party.name) } }
+                            @else { "New invitation" span .unseen { " for " (party.name) } }
                         }
                     }
                 }

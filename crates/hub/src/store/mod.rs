@@ -11,6 +11,7 @@ mod parties;
 mod publish;
 mod schema;
 mod studies;
+mod undoing;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -21,7 +22,7 @@ use jiff::Timestamp;
 use moka::sync::Cache;
 use potluck_release::Study;
 use potluck_release::events::{Change, Event};
-use potluck_release::exchange::{DatasetState, GuaranteeNumbers, PartyState};
+use potluck_release::exchange::{Closing, DatasetState, GuaranteeNumbers, PartyState};
 use potluck_release::statement::Guarantee;
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 
@@ -32,6 +33,7 @@ pub(crate) use publish::published_before;
 pub use publish::{Publication, largest_release};
 pub use studies::Creation;
 pub(crate) use studies::summary;
+pub use undoing::{Closure, Undoing};
 
 use crate::Error;
 use objects::Objects;
@@ -69,6 +71,13 @@ impl Refusal {
         )
     }
 
+    pub(crate) fn closed() -> Self {
+        Self::Conflict(
+            "the study was closed by its coordinator before anyone released; nothing more can happen to it"
+                .to_owned(),
+        )
+    }
+
     pub(crate) fn no_party(party: &str) -> Self {
         Self::NotFound(format!("the study has no party {party:?} of its own"))
     }
@@ -95,6 +104,8 @@ pub struct StudyRecord {
     pub dataset: Option<DatasetState>,
     /// Studies that extend this one.
     pub extended_by: Vec<String>,
+    /// When and why its coordinator closed it, if that happened.
+    pub closed: Option<Closing>,
     /// The hash of the last event.
     pub head: String,
     /// The number of events.
@@ -232,6 +243,30 @@ fn now() -> String {
     Timestamp::from_second(Timestamp::now().as_second())
         .expect("the clock shows a time that exists")
         .to_string()
+}
+
+/// Makes sure that this coordinator created the study.
+fn check_coordinator(
+    transaction: &Transaction<'_>,
+    study: &str,
+    coordinator: &Coordinator,
+) -> Result<(), Refusal> {
+    let owner: Option<Option<i64>> = transaction
+        .query_row("SELECT coordinator FROM study WHERE id = ?1", [study], |row| row.get(0))
+        .optional()?;
+    match owner {
+        None => Err(Refusal::no_study()),
+        Some(owner) if owner != Some(coordinator.id) => Err(Refusal::Conflict(
+            "another coordinator created this study; only they can do that".to_owned(),
+        )),
+        Some(_) => Ok(()),
+    }
+}
+
+/// Makes sure that something can still happen to a study.
+fn check_open(transaction: &Transaction<'_>, study: &str) -> Result<(), Refusal> {
+    let last = last_event(transaction, study)?.ok_or_else(Refusal::no_study)?;
+    if last.closing().is_none() { Ok(()) } else { Err(Refusal::closed()) }
 }
 
 /// Appends an event to the log of a study.

@@ -3,7 +3,7 @@
 use potluck_release::events::{self, Change};
 use rusqlite::{OptionalExtension, params};
 
-use super::{Refusal, Store, log, now};
+use super::{Refusal, Store, check_open, log, now};
 use crate::Error;
 use crate::token::TokenHash;
 
@@ -48,6 +48,7 @@ impl Store {
             Refusal::Unacceptable("the acceptance is not signed by the key that it registers".to_owned())
         })?;
         self.change(study, |transaction| {
+            check_open(transaction, study)?;
             let known: Option<Option<String>> = transaction
                 .query_row("SELECT key FROM party WHERE study = ?1 AND name = ?2", [study, party], |row| row.get(0))
                 .optional()?;
@@ -55,7 +56,7 @@ impl Store {
                 None => Err(Refusal::no_party(party)),
                 Some(Some(known)) if known == key.to_string() => Ok(Acceptance::Same),
                 Some(Some(_)) => Err(Refusal::Conflict(format!(
-                    "{party} has accepted with another key; an invitation can be used once: if that was not you, tell the coordinator"
+                    "{party} has accepted with another key; if that was the wrong one, `potluck party withdraw` takes it back before the release; if that was not you, tell the coordinator"
                 ))),
                 Some(None) => {
                     let time = now();

@@ -103,7 +103,7 @@ impl Store {
         Ok(())
     }
 
-    fn one_publication(&self) -> MutexGuard<'_, ()> {
+    pub(super) fn one_publication(&self) -> MutexGuard<'_, ()> {
         self.publishing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -112,6 +112,9 @@ impl Store {
     fn publish_datasets(&self, study: &str) -> Result<(), Error> {
         let own = self.study(study)?.ok_or_else(|| Error::damaged("a study vanished"))?;
         for record in std::iter::once(own).chain(self.extending(study)?) {
+            if record.closed.is_some() {
+                continue;
+            }
             let released = |party: &&PartyState| party.release.is_some();
             let parties: Vec<&str> =
                 record.parties.iter().filter(released).map(|party| party.name.as_str()).collect();
@@ -186,6 +189,7 @@ pub(crate) fn published_before(
         Some(_) => Err(Refusal::Conflict(format!(
             "{party} has published its release of this study; other bytes would be another release, with fresh noise and a further charge: send the file that was published, or agree on a new study"
         ))),
+        None if record.closed.is_some() => Err(Refusal::closed()),
         None if state.key.is_none() => Err(Refusal::Conflict(format!(
             "{party} has not accepted the study yet; run `potluck party accept` first"
         ))),

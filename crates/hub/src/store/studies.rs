@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use potluck_release::Study;
 use potluck_release::events::{Change, Event};
-use potluck_release::exchange::{DatasetState, PartyState, PublishedFile, StudySummary};
+use potluck_release::exchange::{Closing, DatasetState, PartyState, PublishedFile, StudySummary};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use super::{Coordinator, Refusal, Store, StudyRecord, last_event, log, now};
+use super::{
+    Coordinator, Refusal, Store, StudyRecord, check_coordinator, check_open, last_event, log, now,
+};
 use crate::Error;
 use crate::token::Token;
 
@@ -52,6 +54,11 @@ impl Store {
                 return Ok(Creation::Present);
             }
             if let Some(base) = base {
+                check_open(transaction, base).map_err(|_| {
+                    Refusal::Conflict(
+                        "the study extends one that was closed, whose parties release nothing".to_owned(),
+                    )
+                })?;
                 let extensions: i64 =
                     transaction.query_row("SELECT count(*) FROM study WHERE extends = ?1", [base], |row| row.get(0))?;
                 if extensions >= MOST_EXTENSIONS {
@@ -86,18 +93,8 @@ impl Store {
     pub fn invite(&self, coordinator: &Coordinator, study: &str, party: &str) -> Result<Token, Refusal> {
         let token = Token::new("plp")?;
         self.change(study, |transaction| {
-            let owner: Option<Option<i64>> = transaction
-                .query_row("SELECT coordinator FROM study WHERE id = ?1", [study], |row| row.get(0))
-                .optional()?;
-            match owner {
-                None => return Err(Refusal::no_study()),
-                Some(owner) if owner != Some(coordinator.id) => {
-                    return Err(Refusal::Conflict(
-                        "another coordinator created this study; ask them to invite the party".to_owned(),
-                    ));
-                }
-                Some(_) => {}
-            }
+            check_coordinator(transaction, study, coordinator)?;
+            check_open(transaction, study)?;
             let released: Option<Option<String>> = transaction
                 .query_row(
                     "SELECT released FROM party WHERE study = ?1 AND name = ?2",
@@ -204,6 +201,7 @@ pub(crate) fn summary(record: &StudyRecord) -> StudySummary {
         accepted: record.accepted() as u64,
         released: record.released() as u64,
         dataset: record.dataset.is_some(),
+        closed: record.closed.clone(),
     }
 }
 
@@ -235,6 +233,7 @@ fn load(database: &Connection, id: &str) -> Result<Option<StudyRecord>, Error> {
         parties,
         dataset: load_dataset(database, id)?,
         extended_by,
+        closed: head.closing().map(|reason| Closing { time: head.time.clone(), reason: reason.to_owned() }),
         head: head.hash,
         events: head.sequence,
         guarantees: std::sync::OnceLock::new(),

@@ -1,5 +1,6 @@
 import os
 from collections.abc import Callable, Iterable, KeysView, Mapping, Sequence
+from datetime import date
 from typing import Any, Literal, TypeAlias, final, overload
 
 import numpy as np
@@ -42,8 +43,8 @@ class Numeric:
     def __new__(
         cls,
         name: str,
-        lo: float,
-        hi: float,
+        lo: float | date,
+        hi: float | date,
         *,
         unit: str | None = None,
         description: str | None = None,

@@ -33,6 +33,27 @@ pub enum LogError {
     /// A party accepts once.
     #[error("{0} accepted twice")]
     AcceptedTwice(String),
+    /// Nothing happens to a study that is closed.
+    #[error("something happened after the study was closed")]
+    AfterClosing,
+    /// What is published stays published.
+    #[error("the study was closed after {0} had released")]
+    ClosedAfterRelease(String),
+    /// A reason that is too long or no plain text.
+    #[error("a reason is one line of at most {0} characters")]
+    Reason(usize),
+    /// An acceptance ends with the release.
+    #[error("the acceptance of {0} was undone after {0} had released")]
+    UndoneAfterRelease(String),
+    /// No acceptance stands.
+    #[error("{0} has accepted nothing; there is nothing to undo")]
+    NothingToUndo(String),
+    /// A withdrawal of another acceptance than the one that stands.
+    #[error("an acceptance was withdrawn that does not stand")]
+    OtherWithdrawn,
+    /// A withdrawal that the registered key did not sign.
+    #[error("the signature of a withdrawal is not that of the key that was registered")]
+    WithdrawalSignature,
     /// An acceptance that its key did not sign.
     #[error("the signature of an acceptance is not valid")]
     Signature,

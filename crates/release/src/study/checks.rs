@@ -8,11 +8,12 @@ use std::collections::HashSet;
 use potluck_core::accounting::{Delta, Epsilon};
 use potluck_core::encoding::{Ball, Bounds, LevelCount, Q};
 
+use super::dates::DAYS;
 use super::definition::{
     Calibration, Column, Definition, Domain, Format, IdKind, IdRule, MISSING_TOKENS, Method, Missing,
     MixingKind, Overlap, Party, Preset, Unknown,
 };
-use super::document::{ColumnSection, Document, OverlapSection, PartySection, PrivacySection, StudySection};
+use super::document::{Bound, ColumnSection, Document, OverlapSection, PartySection, PrivacySection, StudySection};
 use super::mistakes::Mistakes;
 use super::reader::FromNode;
 use super::{Study, extension};
@@ -393,9 +394,9 @@ fn check_column(
     }
     let within = |typical: f64| {
         let (Some(lo), Some(hi)) = (section.lo, section.hi) else { return false };
-        format == Some(Format::Two) && lo <= typical && typical <= hi
+        format == Some(Format::Two) && lo.number <= typical && typical <= hi.number
     };
-    if section.typical.is_some_and(|typical| !within(typical)) {
+    if section.typical.is_some_and(|typical| !within(typical.number)) {
         let problem = "is for numeric columns of format 2, and lies between lo and hi: the value that most numbers are known to be near";
         mistakes.note(place.key(Key::Typical), problem);
     }
@@ -407,10 +408,28 @@ fn check_column(
         domain: check_domain(section, place, mistakes)?,
         name: section.name.clone()?,
         missing: section.missing.unwrap_or(default),
-        typical: section.typical,
-        unit: section.unit.clone(),
+        typical: section.typical.map(f64::from),
+        unit: check_unit(section, place, mistakes),
         description: section.description.clone(),
     })
+}
+
+/// The unit of a column. Dates are counted in days, as every table with dates is read.
+fn check_unit(section: &ColumnSection, place: &Place, mistakes: &mut Mistakes) -> Option<String> {
+    let numbers = [(section.lo, Key::Lo), (section.hi, Key::Hi), (section.typical, Key::Typical)];
+    let given: Vec<(Bound, Key)> =
+        numbers.into_iter().filter_map(|(bound, key)| Some((bound?, key))).collect();
+    if !given.iter().any(|(bound, _)| bound.is_date) {
+        return section.unit.clone();
+    }
+    let counted = section.unit.as_deref() == Some(DAYS);
+    if let Some((_, key)) = given.iter().find(|(bound, _)| !bound.is_date).filter(|_| !counted) {
+        mistakes.note(place.key(*key), "is a number where another bound is a date; write a date, such as 1990-01-31");
+    }
+    if section.unit.is_some() && !counted {
+        mistakes.note(place.key(Key::Unit), "is that of dates, which are counted in days; leave it out");
+    }
+    Some(DAYS.to_owned())
 }
 
 fn check_domain(section: &ColumnSection, place: &Place, mistakes: &mut Mistakes) -> Option<Domain> {
@@ -419,7 +438,7 @@ fn check_domain(section: &ColumnSection, place: &Place, mistakes: &mut Mistakes)
             if section.unknown.is_some() {
                 mistakes.note(place.key(Key::Unknown), "is for columns with levels; leave it out");
             }
-            mistakes.sound(Bounds::new(lo, hi), place.key(Key::Hi)).map(Domain::Numeric)
+            mistakes.sound(Bounds::new(lo.number, hi.number), place.key(Key::Hi)).map(Domain::Numeric)
         }
         (None, None, Some(levels)) => {
             let here = place.key(Key::Levels);

@@ -123,13 +123,44 @@ impl FromNode for ShareRange {
     }
 }
 
+/// A number on a column's scale, which may have been written as a date.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[serde(into = "f64")]
+pub(super) struct Bound {
+    pub(super) number: f64,
+    pub(super) is_date: bool,
+}
+
+impl From<Bound> for f64 {
+    fn from(bound: Bound) -> Self {
+        bound.number
+    }
+}
+
+impl From<f64> for Bound {
+    fn from(number: f64) -> Self {
+        Self { number, is_date: false }
+    }
+}
+
+impl FromNode for Bound {
+    const SHAPE: Shape = Shape::Bound;
+
+    fn from_node(node: &Node, reader: &mut Reader) -> Option<Self> {
+        match node.day() {
+            Some(number) => Some(Self { number, is_date: true }),
+            None => f64::from_node(node, reader).map(Self::from),
+        }
+    }
+}
+
 section! {
     /// A column and what its values may be.
     ColumnSection = "party.column" {
         required name: String = Name,
-        optional lo: f64 = Lo,
-        optional hi: f64 = Hi,
-        optional typical: f64 = Typical,
+        optional lo: Bound = Lo,
+        optional hi: Bound = Hi,
+        optional typical: Bound = Typical,
         optional levels: Vec<String> = Levels,
         optional unknown: Unknown = Unknown,
         optional missing: Missing = Missing,
@@ -298,14 +329,14 @@ impl From<&Overlap> for OverlapSection {
 impl From<&Column> for ColumnSection {
     fn from(column: &Column) -> Self {
         let (lo, hi, levels, unknown) = match &column.domain {
-            Domain::Numeric(bounds) => (Some(bounds.lo()), Some(bounds.hi()), None, None),
+            Domain::Numeric(bounds) => (Some(bounds.lo().into()), Some(bounds.hi().into()), None, None),
             Domain::Categorical { levels, unknown } => (None, None, Some(levels.clone()), Some(*unknown)),
         };
         Self {
             name: Some(column.name.clone()),
             lo,
             hi,
-            typical: column.typical,
+            typical: column.typical.map(Bound::from),
             levels,
             unknown,
             missing: Some(column.missing),

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+use super::dates::day_of;
 use super::mistakes::Mistakes;
 use crate::Error;
 use crate::place::{Key, Place, Step};
@@ -25,6 +26,8 @@ enum Value {
     Text(String),
     Whole(u64),
     Number(f64),
+    /// A day, counted from 1970.
+    Date(f64),
     List(Vec<Node>),
     Table(Vec<(String, Node)>),
     /// No study has it: this is what it is.
@@ -70,6 +73,15 @@ impl Node {
         entries.iter().find(|(one, _)| one == key).map(|(_, node)| node)
     }
 
+    /// The day that it names, if it is a date: in TOML with quotes or without.
+    pub(super) fn day(&self) -> Option<f64> {
+        match &self.value {
+            Value::Date(day) => Some(*day),
+            Value::Text(text) => day_of(text),
+            _ => None,
+        }
+    }
+
     /// The line of a place, or of the part that would hold it.
     pub(super) fn line_of(&self, place: &Place) -> Option<usize> {
         let mut node = self;
@@ -86,6 +98,25 @@ impl Node {
         node.line
     }
 
+    /// What to write instead of a number as people write it elsewhere: 5%, or 0,5.
+    fn meant(&self, wanted: Shape) -> Option<Problem> {
+        let (Value::Text(text), Shape::Number | Shape::Bound) = (&self.value, wanted) else { return None };
+        let number = |text: &str| text.trim().parse::<f64>().ok().filter(|number| number.is_finite());
+        if let Some(percent) = text.trim().strip_suffix('%') {
+            let percent = percent.trim().replacen(',', ".", 1);
+            // Shifted as decimals, so that 0.1% is 0.001 and nothing near it.
+            let (percent, share) = (number(&percent)?, number(&format!("{percent}e-2"))?);
+            let counted = match wanted {
+                Shape::Bound => format!(", or {percent} if the column is counted in percent"),
+                _ => String::new(),
+            };
+            return Some(Problem::from(format!("is a percentage; write {share}{counted}")));
+        }
+        let point = text.replacen(',', ".", 1);
+        let number = number(&point).filter(|_| text.contains(','))?;
+        Some(Problem::from(format!("is written with a comma; write {number}")))
+    }
+
     /// What it is, for people.
     fn kind(&self, wanted: Shape) -> String {
         let kind = match &self.value {
@@ -95,6 +126,7 @@ impl Node {
             Value::Whole(_) => "a whole number",
             Value::Number(number) if *number < 0.0 => "a number below 0",
             Value::Number(_) => "a number with a decimal point",
+            Value::Date(_) => "a date",
             Value::List(_) => "a list",
             Value::Table(_) => "a section",
             Value::Foreign(kind) => kind,
@@ -129,7 +161,10 @@ fn toml_value(value: &DeValue<'_>, line: &impl Fn(usize) -> usize) -> Value {
             _ => TOO_LARGE,
         },
         DeValue::Boolean(_) => Value::Foreign("true or false"),
-        DeValue::Datetime(_) => Value::Foreign("a date or time"),
+        DeValue::Datetime(time) => match day_of(&time.to_string()) {
+            Some(day) => Value::Date(day),
+            None => Value::Foreign("a time"),
+        },
         DeValue::Array(items) => {
             let item = |item: &Spanned<DeValue<'_>>| Node {
                 line: Some(line(item.span().start)),
@@ -236,8 +271,10 @@ impl Reader {
         let read = T::from_node(node, self);
         let place = std::mem::replace(&mut self.place, outer);
         if read.is_none() {
-            let is = format!("is {}", node.kind(T::SHAPE));
-            self.mistakes.note(place, Problem::with(is, Remedy::Write(T::SHAPE)));
+            let problem = node.meant(T::SHAPE).unwrap_or_else(|| {
+                Problem::with(format!("is {}", node.kind(T::SHAPE)), Remedy::Write(T::SHAPE))
+            });
+            self.mistakes.note(place, problem);
         }
         read
     }

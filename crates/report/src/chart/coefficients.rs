@@ -8,8 +8,9 @@ use crate::drawing::{Axis, Canvas, Colour, Place};
 use crate::numbers::{self, Rounding};
 use crate::words::{distinguishable, label_unit, per_unit};
 
-/// Intervals that include 0 are cut at this many times the median interval.
-const CUT: f64 = 5.0;
+/// Intervals that include 0, and reach farther than half of all do, lengthen the scale on either
+/// side by at most this part of it: they say little else than how wide they are.
+const CUT: f64 = 0.25;
 
 /// The coefficients with their intervals, each for a rise by its feature's step, in the wide
 /// layout.
@@ -128,8 +129,9 @@ fn arrow(canvas: &mut Canvas, (x, y): Place, length: f64, colour: Colour) {
     canvas.area(&[(x, y), (x - length, y - 4.5), (x - length, y + 4.5)], colour);
 }
 
-/// The ends of the scale: 0, every interval that excludes 0, and those others that are not out of
-/// proportion. Intervals that cannot be relied on must not squeeze the others.
+/// The ends of the scale: 0, every interval that excludes 0, the shorter half of the others, and
+/// the rest where they are not out of proportion. Intervals that nothing is known from, or that
+/// cannot be relied on, must not squeeze the others.
 fn range(coefficients: &[Coefficient]) -> (f64, f64) {
     let extent = |value: &Estimate| value.low.abs().max(value.high.abs());
     let is_finite = |value: &Estimate| extent(value).is_finite();
@@ -139,11 +141,14 @@ fn range(coefficients: &[Coefficient]) -> (f64, f64) {
     let measure = if sure.is_empty() { &changes } else { &sure };
     let mut extents: Vec<f64> = measure.iter().map(extent).collect();
     extents.sort_by(f64::total_cmp);
-    let usual = extents.get(extents.len() / 2).copied().unwrap_or(1.0);
-    let clear = measure.iter().filter(|value| distinguishable(value)).map(extent).fold(0.0, f64::max);
-    let most = (CUT * usual).max(clear);
-    let ends = changes.iter().flat_map(|value| [value.low, value.high]).map(|end| end.clamp(-most, most));
-    let (low, high) = ends.fold((0.0_f64, 0.0_f64), |(low, high), end| (low.min(end), high.max(end)));
+    // The lower one of two in the middle, so that of two coefficients one does not set the scale.
+    let usual = extents.get(extents.len().saturating_sub(1) / 2).copied().unwrap_or(1.0);
+    let whole = measure.iter().filter(|value| distinguishable(value) || extent(value) <= usual);
+    let span = |(low, high): (f64, f64), value: &Estimate| (low.min(value.low), high.max(value.high));
+    let (low, high) = whole.fold((0.0_f64, 0.0_f64), span);
+    let more = CUT * (high - low);
+    let ends = changes.iter().fold((low, high), span);
+    let (low, high) = (ends.0.max(low - more), ends.1.min(high + more));
     let margin = 0.03 * (high - low);
     (low - margin, high + margin)
 }

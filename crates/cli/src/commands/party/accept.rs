@@ -12,7 +12,7 @@ use potluck_release::{Error, Study, statement, warnings};
 use serde_json::json;
 
 use super::membership::{Membership, prepare_folder};
-use super::{Restored, check_continuity, check_continuity_unless};
+use super::{Restored, check_continuity, check_continuity_unless, check_open, drawn_release};
 use crate::args::party::PartyAccept;
 use crate::commands::Settings;
 use crate::commands::hub::{Connection, token_in_environment};
@@ -30,10 +30,11 @@ pub(super) fn run(arguments: &PartyAccept, settings: &Settings<'_>) -> Result<()
     let party = invited.party.as_str();
     let (folder, kept) = prepare_folder(&arguments.membership, party)?;
     let before = hub.log(study.id())?.log;
-    if let Some(kept) = kept {
+    if let Some(kept) = &kept {
         let restored = Restored::new(arguments.log.log_was_restored);
         check_continuity_unless(restored, &hub, &before, &kept.head, settings)?;
     }
+    check_open(&before)?;
     // Only our own signature says that we agreed; the hub's word does not.
     if before.keys().get(party) != Some(&key.public()) {
         for line in asked(study, party, before.early())? {
@@ -57,6 +58,10 @@ pub(super) fn run(arguments: &PartyAccept, settings: &Settings<'_>) -> Result<()
     membership.insecure_http = arguments.connection.insecure_http;
     log.head().clone_into(&mut membership.head);
     membership.save_study(&contract.text)?;
+    if drawn_release(&membership, study, Some(&key.public())).is_err() {
+        // It is signed with the key of an acceptance that was undone.
+        membership.set_release_aside()?;
+    }
     membership.save()?;
     let value = json!({
         "study_id": study.id(),
@@ -85,10 +90,16 @@ fn invitation(arguments: &PartyAccept) -> Result<Token> {
     if let Some(text) = &arguments.token {
         return Ok(Token::new(text)?);
     }
-    token_in_environment("POTLUCK_INVITATION")?.ok_or_else(|| {
-        let message = "an invitation is needed: give --token-file, or set POTLUCK_INVITATION; the coordinator of the study makes one";
-        WrongUsage(message.to_owned()).into()
-    })
+    if let Some(token) = token_in_environment("POTLUCK_INVITATION")? {
+        return Ok(token);
+    }
+    // The one that this study was accepted with before, if we are one party in it.
+    let kept = Membership::find_all(&arguments.membership, None)?;
+    if let [membership] = kept.as_slice() {
+        return Ok(membership.token.clone());
+    }
+    let message = "an invitation is needed: give --token-file, or set POTLUCK_INVITATION; the coordinator of the study makes one";
+    Err(WrongUsage(message.to_owned()).into())
 }
 
 /// What a party agrees to, in words.

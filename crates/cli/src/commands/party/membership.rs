@@ -198,6 +198,18 @@ impl Membership {
         self.folder.join(format!("{}.release.parquet", self.party))
     }
 
+    /// Moves our release out of the way because it is signed with a key that counts no more; the
+    /// ledger keeps what is in it. Whether there was one.
+    pub(super) fn set_release_aside(&self) -> Result<bool> {
+        let signed = self.release_file();
+        if !signed.exists() {
+            return Ok(false);
+        }
+        let aside = self.folder.join(format!("{}.withdrawn.parquet", self.party));
+        fs::rename(&signed, &aside).map_err(|source| Error::Write { path: aside, source })?;
+        Ok(true)
+    }
+
     pub(super) fn folder(&self) -> &Path {
         &self.folder
     }

@@ -4,10 +4,11 @@ mod accept;
 mod membership;
 mod release;
 mod status;
+mod withdraw;
 
 use anyhow::Result;
 use potluck_client::Hub;
-use potluck_release::events::EventLog;
+use potluck_release::events::{Change, EventLog};
 use potluck_release::signing::PublicKey;
 use potluck_release::{Release, Study};
 
@@ -20,6 +21,7 @@ use membership::Membership;
 pub(super) fn run(command: &PartyCommand, settings: &Settings<'_>) -> Result<()> {
     match command {
         PartyCommand::Accept(arguments) => accept::run(arguments, settings),
+        PartyCommand::Withdraw(arguments) => withdraw::run(arguments, settings),
         PartyCommand::Release(arguments) => release::run(arguments, settings),
         PartyCommand::Status(arguments) => status::run(arguments, settings),
     }
@@ -43,6 +45,33 @@ fn current_log(hub: &Hub, membership: &Membership) -> Result<EventLog> {
     let log = hub.log(&membership.study_id)?.log;
     check_continuity(hub, &log, &membership.head)?;
     Ok(log)
+}
+
+/// Refuses to go on with a study that its coordinator closed.
+fn check_open(log: &EventLog) -> Result<()> {
+    let Some((event, reason)) = log.closed() else { return Ok(()) };
+    Err(WrongUsage(format!(
+        "the study was closed by its coordinator on {}{}; nothing more can happen to it, and nothing was charged",
+        event.time,
+        because(reason)
+    ))
+    .into())
+}
+
+/// Whether the last word about a party's acceptance is that the coordinator undid it.
+fn was_revoked(log: &EventLog, party: &str) -> bool {
+    let word = log.events().iter().rev().find_map(|event| match &event.change {
+        Change::Revoked { party: whose } if whose == party => Some(true),
+        Change::Withdrawn { withdrawal } if withdrawal.party == party => Some(false),
+        Change::Accepted { acceptance } if acceptance.party == party => Some(false),
+        _ => None,
+    });
+    word == Some(true)
+}
+
+/// A coordinator's reason as the end of a sentence, if there is one.
+fn because(reason: &str) -> String {
+    if reason.is_empty() { String::new() } else { format!(", saying {reason:?}") }
 }
 
 /// Checks that a log goes on from the last event that we saw.

@@ -4,13 +4,14 @@ use anyhow::Result;
 use potluck_client::{FileDigest, Hub};
 use potluck_party::ledger::State;
 use potluck_party::{Ledger, LostValues, Order};
+use potluck_release::events::EventLog;
 use potluck_release::files::Existing;
 use potluck_release::signing::{PublicKey, SigningKey};
 use potluck_release::{Release, Study};
 use serde_json::json;
 
 use super::membership::Membership;
-use super::{Restored, check_continuity_unless, current_log, drawn_release};
+use super::{Restored, check_continuity_unless, check_open, current_log, drawn_release, was_revoked};
 use crate::args::party::PartyRelease;
 use crate::commands::Settings;
 use crate::commands::release::{ledger_path, release_table};
@@ -90,6 +91,16 @@ fn not_accepted(address: &str) -> WrongUsage {
     ))
 }
 
+/// What is left to do where no acceptance of ours stands.
+fn undone(log: &EventLog, party: &str, address: &str) -> WrongUsage {
+    if !was_revoked(log, party) {
+        return not_accepted(address);
+    }
+    WrongUsage(format!(
+        "the coordinator undid the acceptance of {party}; if you asked for that, run `potluck party accept {address} --token-file FILE --signing-key FILE` with the new invitation; nothing was charged"
+    ))
+}
+
 /// Checks with the hub, before anything is charged, that this is the study we accepted, and that
 /// the hub knows us and our key; gives the content hash of our release if it is published.
 fn check_membership(
@@ -103,11 +114,6 @@ fn check_membership(
     if hub.contract(&membership.study_id)?.study != *study {
         return Err(hub.unsound("the study", "it is not the one that was accepted").into());
     }
-    let invited = hub.invited(study)?;
-    if invited.party != membership.party {
-        let detail = format!("our token is that of {:?}, not of {:?}", invited.party, membership.party);
-        return Err(hub.unsound("the invitation", &detail).into());
-    }
     let log = hub.log(&membership.study_id)?.log;
     check_continuity_unless(restored, hub, &log, &membership.head, settings)?;
     if !log.contains(&membership.head) {
@@ -115,6 +121,7 @@ fn check_membership(
         log.head().clone_into(&mut membership.head);
         membership.save()?;
     }
+    check_open(&log)?;
     match log.keys().get(&membership.party) {
         Some(registered) if registered == key => {}
         Some(_) => {
@@ -124,7 +131,12 @@ fn check_membership(
             );
             return Err(WrongUsage(message).into());
         }
-        None => return Err(not_accepted(&hub.page(study.id()).to_string()).into()),
+        None => return Err(undone(&log, &membership.party, &hub.page(study.id()).to_string()).into()),
+    }
+    let invited = hub.invited(study)?;
+    if invited.party != membership.party {
+        let detail = format!("our token is that of {:?}, not of {:?}", invited.party, membership.party);
+        return Err(hub.unsound("the invitation", &detail).into());
     }
     Ok(log.releases().get(&membership.party).map(|release| release.content_hash.clone()))
 }

@@ -7,7 +7,7 @@ use potluck_release::{Release, Study};
 use serde_json::{Value, json};
 
 use super::membership::Membership;
-use super::{check_continuity, drawn_release};
+use super::{because, check_continuity, drawn_release, was_revoked};
 use crate::args::party::PartyStatus;
 use crate::commands::Settings;
 use crate::commands::hub::Connection;
@@ -61,6 +61,7 @@ pub(super) fn run(arguments: &PartyStatus, settings: &Settings<'_>) -> Result<()
         "yours": own.iter().map(Own::to_json).collect::<Vec<_>>(),
         "parties": parties,
         "early": log.early(),
+        "closed": log.closed().map(|(event, reason)| json!({ "time": event.time, "reason": reason })),
         "dataset": dataset.map(|file| json!({ "sha256": file.sha256, "size": file.size, "content_hash": file.content_hash })),
         "head": log.head(),
     });
@@ -76,6 +77,7 @@ pub(super) fn run(arguments: &PartyStatus, settings: &Settings<'_>) -> Result<()
             })
             .collect();
         let public = match dataset {
+            None if log.closed().is_some() => "there will be no public dataset".to_owned(),
             Some(file) => format!(
                 "public dataset: content {}; `potluck hub get {address} --out FILE`",
                 file.content_hash
@@ -83,8 +85,10 @@ pub(super) fn run(arguments: &PartyStatus, settings: &Settings<'_>) -> Result<()
             None if log.early() => "no public dataset yet; it appears with the first release".to_owned(),
             None => "no public dataset yet; it appears when every party has released".to_owned(),
         };
-        let you = if own.is_empty() {
-            format!("you have not accepted it from here; `potluck party accept {address}` does")
+        let you = if let Some((event, reason)) = log.closed() {
+            format!("closed by its coordinator on {}{}; nothing is left to do", event.time, because(reason))
+        } else if own.is_empty() {
+            format!("you have not accepted it from here; with an invitation, `potluck party accept {address} --token-file FILE --signing-key FILE` does")
         } else {
             let several = own.len() > 1;
             let lines: Vec<String> =
@@ -127,6 +131,8 @@ fn digits(text: &str) -> String {
 struct Own {
     party: String,
     accepted: bool,
+    /// Whether the coordinator undid our acceptance.
+    revoked: bool,
     drawn: Option<String>,
     released: bool,
     /// Whether what is published is what we drew.
@@ -139,6 +145,7 @@ impl Own {
         Self {
             party: membership.party.clone(),
             accepted: log.keys().contains_key(&membership.party),
+            revoked: was_revoked(log, &membership.party),
             drawn: drawn.map(|release| release.content_hash().to_owned()),
             released: released.is_some(),
             same: released.map(|file| file.content_hash.as_str()) == drawn.map(Release::content_hash),
@@ -154,8 +161,11 @@ impl Own {
         let Self { party, .. } = self;
         let whose = if several { format!(" --party {party}") } else { String::new() };
         match (self.accepted, &self.drawn, self.released) {
+            (false, ..) if self.revoked => format!(
+                "you ({party}): the coordinator undid your acceptance; accept again with the new invitation: `potluck party accept {address} --token-file FILE --signing-key FILE`"
+            ),
             (false, ..) => format!(
-                "you ({party}): the hub knows of no acceptance; accept it again with `potluck party accept {address}`"
+                "you ({party}): no acceptance of yours stands; accept again with `potluck party accept {address} --signing-key FILE`"
             ),
             (true, None, false) => {
                 format!(

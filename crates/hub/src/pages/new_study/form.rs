@@ -364,6 +364,9 @@ impl Voice for InForm {
             Remedy::Write(Shape::Text) => "fill it in",
             Remedy::Write(Shape::Whole) => "write a whole number, such as 1000",
             Remedy::Write(Shape::Number) => "write a number, such as 0.5",
+            Remedy::Write(Shape::Bound) => {
+                "write a number, such as 0.5, or a date as year, month and day, such as 1990-01-31"
+            }
             Remedy::Write(Shape::List(_)) => "add one",
             other => return Command.say(other),
         };
@@ -437,6 +440,45 @@ mod tests {
         form.parties.clear();
         let problems = super::problems(&form.study(None).expect_err("it is empty"));
         assert_eq!(problems.last().expect("no party").message, "Party: there is none; add one.");
+    }
+
+    #[test]
+    fn percentages_and_dates_are_answered_sensibly() {
+        let mut form = StudyForm::read(&Fields::of(&FILLED));
+        let column = |form: &mut StudyForm, lo: &str, hi: &str| {
+            let column = &mut form.parties[0].columns[0];
+            (column.lo, column.hi, column.unit) = (lo.to_owned(), hi.to_owned(), String::new());
+        };
+        column(&mut form, "1990-01-31", "2010-12-31");
+        let study = form.study(None).expect("dates can be bounds");
+        let dates = study.definition().parties()[0].columns()[0].dates();
+        assert_eq!(dates, Some(["1990-01-31".to_owned(), "2010-12-31".to_owned()]));
+        let said = |form: &StudyForm| -> Vec<(String, String)> {
+            let problems = problems(&form.study(None).expect_err("it is refused"));
+            problems.into_iter().map(|one| (one.field.unwrap_or_default(), one.message)).collect()
+        };
+        column(&mut form, "1990-01-31", "31.12.2010");
+        assert_eq!(
+            said(&form),
+            [(
+                "party-0-column-0-hi".to_owned(),
+                "Is text; write a number, such as 0.5, or a date as year, month and day, such as 1990-01-31."
+                    .to_owned()
+            )]
+        );
+        column(&mut form, "0%", "12.5%");
+        form.epsilon = "5 %".to_owned();
+        form.delta = "0,00001".to_owned();
+        let words: Vec<String> = said(&form).into_iter().map(|(_, words)| words).collect();
+        assert_eq!(
+            words,
+            [
+                "Is a percentage; write 0.05.",
+                "Is written with a comma; write 0.00001.",
+                "Is a percentage; write 0, or 0 if the column is counted in percent.",
+                "Is a percentage; write 0.125, or 12.5 if the column is counted in percent.",
+            ]
+        );
     }
 
     /// The fields that are wrong, or what is said that has no field.

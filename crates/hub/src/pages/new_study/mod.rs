@@ -125,8 +125,8 @@ impl From<ReleaseError> for Failure {
 struct Made {
     id: String,
     name: String,
-    /// The invitations, unless the same form was sent before.
-    tokens: Option<Vec<(String, Token)>>,
+    /// The study and its invitations, unless the same form was sent before.
+    new: Option<(Study, Vec<(String, Token)>)>,
 }
 
 async fn create(
@@ -161,7 +161,8 @@ async fn create(
         };
         match app.created.try_get_with(Created::of(&form.form, &text), once) {
             Ok(id) => {
-                Ok(Made { id, name, tokens: tokens.into_inner().unwrap_or_else(PoisonError::into_inner) })
+                let tokens = tokens.into_inner().unwrap_or_else(PoisonError::into_inner);
+                Ok(Made { id, name, new: tokens.map(|tokens| (study, tokens)) })
             }
             Err(refusal) => Err(match Arc::into_inner(refusal) {
                 Some(Refusal::Unacceptable(message) | Refusal::Conflict(message)) if is_sealed => {
@@ -182,10 +183,10 @@ fn show_created(visitor: &Visitor, made: &Made) -> Response {
     let page = format!("/studies/{}", made.id);
     let body = html! {
         h1 { "Study created" }
-        @match &made.tokens {
-            Some(tokens) => {
+        @match &made.new {
+            Some((study, tokens)) => {
                 p .lead { (name(&made.name)) " is sealed: nothing in it can change any more. Now invite its parties." }
-                (invitations(&visitor.address, &made.id, tokens))
+                (invitations(&visitor.address, study, tokens))
             }
             None => {
                 p .lead { (name(&made.name)) " was created before, and its invitations were shown then." }
@@ -197,6 +198,6 @@ fn show_created(visitor: &Visitor, made: &Made) -> Response {
             a .button .quiet href={ (API) "/studies/" (made.id) "/study.toml" } download="study.toml" { "Download the sealed study" }
         }
     };
-    let status = if made.tokens.is_some() { StatusCode::CREATED } else { StatusCode::OK };
+    let status = if made.new.is_some() { StatusCode::CREATED } else { StatusCode::OK };
     Page { title: "Study created", visitor, place: Place::New, body }.answer_once(status)
 }
