@@ -470,3 +470,37 @@ fn levels_are_compared_with_one_that_is_left_out() {
         .line("fit public.parquet --label y --features colour=red,colour=green,colour=blue")
         .refused(3, &["every level", "leave one out"]);
 }
+
+#[test]
+fn a_column_of_dates_is_released_from_text_as_from_a_file_with_types() {
+    let place = Workplace::empty();
+    let text = study("births", 40)
+        .party("north", &["born lo = 1930-01-01; hi = 2010-12-31"])
+        .party("south", &["weight lo = 0; hi = 100"]);
+    place.write("study.toml", text.to_string());
+    place.run(&["study", "seal", "study.toml"]).ok();
+    let shown = place.run(&["inspect", "study.toml"]).ok().stdout;
+    assert!(shown.contains("born: 1930-01-01 to 2010-12-31"), "{shown}");
+    place.run(&["ledger", "init", "--budget", "people", "--epsilon", "2", "--delta", "1e-5"]).ok();
+    let days: Vec<i32> = (0..40).map(|at| 7000 + 311 * at - 20_000).collect();
+    let dates = |day: &i32| potluck_release::study::date_of(f64::from(*day)).unwrap();
+    place.write("text.csv", csv("id,born", 40, |at| format!("{at},{}", dates(&days[at]))));
+    place.write("days.csv", csv("id,born", 40, |at| format!("{at},{}", days[at])));
+    place.write(
+        "wrong.csv",
+        csv("id,born", 40, |at| format!("{at},{}", if at == 3 { "31.01.1990" } else { "" })),
+    );
+    let sums = |table: &str| {
+        let arguments = ["sums", "study.toml", "--party", "north", "--data", table, "--stage", "1"];
+        place.run(&[arguments.as_slice(), &["--state", "audit", "--force"]].concat()).ok();
+        let mut files = std::fs::read_dir(place.path("audit")).unwrap().map(|file| file.unwrap().path());
+        std::fs::read_to_string(files.next().unwrap()).unwrap()
+    };
+    assert_eq!(sums("text.csv"), sums("days.csv"));
+    let refused = place.run(&["validate", "study.toml", "--party", "north", "--data", "wrong.csv"]);
+    assert!(
+        refused.stdout.contains("is no date") || refused.stderr.contains("is no date"),
+        "{}",
+        refused.stdout
+    );
+}

@@ -123,7 +123,8 @@ fn a_release_that_was_drawn_is_signed_anew_after_a_withdrawal_at_no_further_char
     // The release is drawn and charged, but the hub is gone before it is published.
     let id = scene.url.rsplit('/').next().unwrap();
     let file = scene.place.path(&format!("data/potluck/parties/{id}-north/north.release.parquet"));
-    let release = ["release", "study.toml", "--party", "north", "--data", "north.csv", "--ledger", "new.ledger"];
+    let release =
+        ["release", "study.toml", "--party", "north", "--data", "north.csv", "--ledger", "new.ledger"];
     let signed = ["--signing-key", "wrong.key", "--yes", "--accept-low-accuracy", "--out"];
     let out = file.display().to_string();
     scene.run(&[release.as_slice(), &signed, &[&out]].concat()).ok();
@@ -170,7 +171,9 @@ fn a_study_is_closed_before_its_first_release_and_everyone_is_told() {
     let again = scene.coordinate("close", &["--yes"]).ok().stdout;
     assert!(again.contains("closed before"), "{again}");
 
-    scene.release("north").refused(2, &["closed by its coordinator", "the bounds were wrong", "nothing was charged"]);
+    scene
+        .release("north")
+        .refused(2, &["closed by its coordinator", "the bounds were wrong", "nothing was charged"]);
     assert_eq!(scene.spent(), "0");
     scene.withdraw("north").refused(2, &["closed by its coordinator"]);
     scene.accept("south", "south", &[]).refused(2, &["closed by its coordinator"]);

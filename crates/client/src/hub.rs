@@ -10,8 +10,8 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use potluck_release::Study;
 use potluck_release::events::{Acceptance, EventLog, Withdrawal};
 use potluck_release::exchange::{
-    API, Close, Closing, CreatedStudy, EventPage, Invitation, Invited, NewStudy, Problem, ProblemType, StudyDetails,
-    StudyPage, UploadState,
+    API, Close, Closing, CreatedStudy, EventPage, Invitation, Invited, NewStudy, Problem, ProblemType,
+    StudyDetails, StudyPage, UploadState,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;

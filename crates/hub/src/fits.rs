@@ -59,8 +59,9 @@ impl FitForm {
         let unacceptable = |detail: &str| Refusal::Unacceptable(detail.to_owned());
         let learner = serde_json::from_value(self.learner.as_str().into())
             .map_err(|_| unacceptable("learner is posterior, debiased or ols"))?;
-        let level = level(&self.level)
-            .ok_or_else(|| unacceptable("level is a number between 0 and 1, such as 0.95, or a percentage, such as 95%"))?;
+        let level = level(&self.level).ok_or_else(|| {
+            unacceptable("level is a number between 0 and 1, such as 0.95, or a percentage, such as 95%")
+        })?;
         if self.label.is_empty() {
             return Err(unacceptable("name the column to explain: label=COLUMN"));
         }

@@ -81,7 +81,8 @@ async fn run(config: Config, ready: impl FnOnce(&str) + Send) -> Result<(), Erro
     // others.
     let server = axum_server::from_tcp(listener).map_err(cannot_listen)?.handle(handle);
     let result = if let Some(tls) = tls {
-        let acceptor = RustlsAcceptor::new(tls.config.clone()).handshake_timeout(silence).acceptor(connections);
+        let acceptor =
+            RustlsAcceptor::new(tls.config.clone()).handshake_timeout(silence).acceptor(connections);
         tokio::spawn(tls.keep_current(listen_for(SignalKind::hangup())?));
         let mut server = server.acceptor(acceptor).http1_only();
         patient(server.http_builder());

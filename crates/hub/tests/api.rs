@@ -104,6 +104,11 @@ fn latecomer(base: &str) -> String {
         .to_string()
 }
 
+fn sealed_latecomer(base: &Study) -> String {
+    let extension = Extension::parse(&latecomer(base.id()), base).unwrap();
+    extension.sealed_text(&extension.seal().unwrap())
+}
+
 #[test]
 fn every_refusal_has_a_type_that_programs_can_rely_on() {
     let hub = Hub::start();
@@ -332,9 +337,8 @@ fn an_acceptance_is_taken_back_by_the_key_that_made_it_and_once() {
     let members = hub.create(&sealed(&STUDY), false);
     let (north, south) = (&members[0], &members[1]);
     let path = north.path("withdrawal");
-    let word = |acceptance: &str, key: &SigningKey| {
-        Withdrawal::new(north.study.id(), "north", acceptance, key)
-    };
+    let word =
+        |acceptance: &str, key: &SigningKey| Withdrawal::new(north.study.id(), "north", acceptance, key);
     let none = word(&"0".repeat(64), &north.key);
     assert!(hub.post(&path, &north.token, &none).refusal(409).contains("nothing to undo"));
     for member in &members {
@@ -382,7 +386,9 @@ fn a_coordinator_undoes_an_acceptance_with_a_new_invitation() {
     assert_eq!(north.accept(&hub).status, 201);
     hub.post(&north.path("invitation?undo_acceptance=perhaps"), &hub.coordinator, &()).refusal(400);
     let other = Store::open(&hub.data()).unwrap().add_coordinator("eve", false).unwrap();
-    for (token, status) in [("nonsense", 401), (&*north.token, 401), (&*south.token, 401), (other.reveal(), 409)] {
+    for (token, status) in
+        [("nonsense", 401), (&*north.token, 401), (&*south.token, 401), (other.reveal(), 409)]
+    {
         hub.post(&undo, token, &()).refusal(status);
     }
     let fresh = hub.post(&undo, &hub.coordinator, &());
@@ -439,9 +445,7 @@ fn a_study_is_closed_by_its_coordinator_before_the_first_release_only() {
     }
     assert_eq!(hub.files(), (0, 0), "nothing was kept");
     assert_eq!(log_of(&hub, &north.study).closed().unwrap().1, "wrong bounds");
-    let base = Study::parse(&text).unwrap();
-    let wider = Extension::parse(&latecomer(base.id()), &base).unwrap().seal().unwrap().1;
-    let new = NewStudy { study: wider, early: false };
+    let new = NewStudy { study: sealed_latecomer(&Study::parse(&text).unwrap()), early: false };
     assert!(hub.post("/api/v1/studies", &hub.coordinator, &new).refusal(409).contains("was closed"));
 }
 
@@ -455,8 +459,7 @@ fn a_study_that_is_needed_or_has_a_release_is_not_closed() {
     let text = sealed(&STUDY);
     let members = hub.create(&text, false);
     let base = members[0].study.clone();
-    let wider = Extension::parse(&latecomer(base.id()), &base).unwrap().seal().unwrap().1;
-    let late = hub.create(&wider, false);
+    let late = hub.create(&sealed_latecomer(&base), false);
     let refused = close(&base).refusal(409);
     assert!(refused.contains("extends this one") && refused.contains(late[0].study.id()), "{refused}");
     assert_eq!(close(&late[0].study).status, 201);

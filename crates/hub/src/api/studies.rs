@@ -151,8 +151,7 @@ pub(super) async fn close(
     find(&app, &study).await?;
     let Body(Close { reason }) = body?;
     let id = study.clone();
-    let outcome =
-        app.blocking(move |app| app.store.close_study(&coordinator, &id, reason.trim())).await?;
+    let outcome = app.blocking(move |app| app.store.close_study(&coordinator, &id, reason.trim())).await?;
     let closing = find(&app, &study).await?.closed.clone();
     let closing = closing.ok_or_else(|| Error::damaged("a study that was closed is open"))?;
     let status = match outcome {

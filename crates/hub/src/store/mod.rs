@@ -256,9 +256,9 @@ fn check_coordinator(
         .optional()?;
     match owner {
         None => Err(Refusal::no_study()),
-        Some(owner) if owner != Some(coordinator.id) => Err(Refusal::Conflict(
-            "another coordinator created this study; only they can do that".to_owned(),
-        )),
+        Some(owner) if owner != Some(coordinator.id) => {
+            Err(Refusal::Conflict("another coordinator created this study; only they can do that".to_owned()))
+        }
         Some(_) => Ok(()),
     }
 }

@@ -7,9 +7,7 @@ use potluck_release::events::{Change, Event};
 use potluck_release::exchange::{Closing, DatasetState, PartyState, PublishedFile, StudySummary};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use super::{
-    Coordinator, Refusal, Store, StudyRecord, check_coordinator, check_open, last_event, log, now,
-};
+use super::{Coordinator, Refusal, Store, StudyRecord, check_coordinator, check_open, last_event, log, now};
 use crate::Error;
 use crate::token::Token;
 

@@ -16,7 +16,7 @@ use potluck_core::encoding::MISSING_LEVEL;
 use potluck_core::mixing::{MixingKey, SubjectDigest};
 use potluck_release::remedy::Problem;
 use potluck_release::study::id_rules::{ID_SEPARATOR, apply_all};
-use potluck_release::study::{Column, Domain, IdKind, IdRule, MISSING_TOKENS, Study, Unknown};
+use potluck_release::study::{Column, Domain, IdKind, IdRule, MISSING_TOKENS, Study, Unknown, day_of};
 
 use super::plain;
 use crate::rows::{ColumnValues, Rows};
@@ -82,11 +82,20 @@ impl Place<'_> {
     }
 }
 
+/// How the numbers of a column are written in files without types.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Written {
+    Digits,
+    /// As dates too: their column's bounds are dates.
+    Dates,
+}
+
 /// Numbers, NaN where missing.
 fn numbers(
     place: &Place<'_>,
     array: &ArrayRef,
     text: bool,
+    written: Written,
     tokens: &[impl AsRef<str>],
 ) -> Result<ScalarBuffer<f64>, Error> {
     let array = place.read(array, plain::plain)?;
@@ -110,7 +119,7 @@ fn numbers(
         kind if kind.is_decimal() => return decimals(place, &array),
         kind if kind.is_numeric() => place.read(&array, plain::doubles)?,
         DataType::Utf8 if text => {
-            return parse_numbers(place, array.as_string(), tokens).map(ScalarBuffer::from);
+            return parse_numbers(place, array.as_string(), written, tokens).map(ScalarBuffer::from);
         }
         DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => {
             return Err(place.column(format!("holds text, but {}", place.by.bounds())));
@@ -177,8 +186,17 @@ fn decimals(place: &Place<'_>, array: &ArrayRef) -> Result<ScalarBuffer<f64>, Er
 fn parse_numbers(
     place: &Place<'_>,
     array: &StringArray,
+    written: Written,
     tokens: &[impl AsRef<str>],
 ) -> Result<Vec<f64>, Error> {
+    let problem = match written {
+        Written::Digits => {
+            "is not a number; correct it, or leave it empty if it means a missing value (dates: count them in days, or use a file format with a date type)"
+        }
+        Written::Dates => {
+            "is no date; write it as year, month and day, such as 1990-01-31, or leave it empty if it means a missing value"
+        }
+    };
     let parse = |(index, text): (usize, Option<&str>)| {
         let text = text.unwrap_or_default().trim_ascii();
         if tokens.iter().any(|token| token.as_ref() == text) {
@@ -187,11 +205,8 @@ fn parse_numbers(
         if let Ok(number) = text.parse::<f64>() {
             return Ok(number);
         }
-        Err(place.value(
-            index,
-            Refusal::Number,
-            "is not a number; correct it, or leave it empty if it means a missing value (dates: count them in days, or use a file format with a date type)",
-        ))
+        let day = Some(text).filter(|_| written == Written::Dates).and_then(day_of);
+        day.ok_or_else(|| place.value(index, Refusal::Number, problem))
     };
     array.iter().enumerate().map(parse).collect()
 }
@@ -281,7 +296,8 @@ fn column_values(
     let refuse = column.refuses_missing();
     match column.domain() {
         Domain::Numeric(_) => {
-            let numbers = numbers(place, array, text, tokens)?;
+            let written = if column.dates().is_some() { Written::Dates } else { Written::Digits };
+            let numbers = numbers(place, array, text, written, tokens)?;
             if refuse && let Some(index) = numbers.iter().position(|number| !number.is_finite()) {
                 return Err(refused(index));
             }
@@ -552,7 +568,7 @@ pub(crate) fn input(
 ) -> Result<Input, Error> {
     let place = Place { table, column, first, by: By::Model };
     if numeric {
-        numbers(&place, array, text, &MISSING_TOKENS).map(Input::Numbers)
+        numbers(&place, array, text, Written::Digits, &MISSING_TOKENS).map(Input::Numbers)
     } else {
         texts(&place, array).map(Input::Texts)
     }

@@ -47,8 +47,7 @@ impl Withdrawal {
     }
 
     pub(super) fn message(&self) -> [u8; 32] {
-        let said =
-            json!({ "study_id": self.study_id, "party": self.party, "acceptance": self.acceptance });
+        let said = json!({ "study_id": self.study_id, "party": self.party, "acceptance": self.acceptance });
         Sha256::digest(canonical::json(&said)).into()
     }
 }

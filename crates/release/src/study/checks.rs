@@ -13,7 +13,9 @@ use super::definition::{
     Calibration, Column, Definition, Domain, Format, IdKind, IdRule, MISSING_TOKENS, Method, Missing,
     MixingKind, Overlap, Party, Preset, Unknown,
 };
-use super::document::{Bound, ColumnSection, Document, OverlapSection, PartySection, PrivacySection, StudySection};
+use super::document::{
+    Bound, ColumnSection, Document, OverlapSection, PartySection, PrivacySection, StudySection,
+};
 use super::mistakes::Mistakes;
 use super::reader::FromNode;
 use super::{Study, extension};
@@ -424,7 +426,10 @@ fn check_unit(section: &ColumnSection, place: &Place, mistakes: &mut Mistakes) -
     }
     let counted = section.unit.as_deref() == Some(DAYS);
     if let Some((_, key)) = given.iter().find(|(bound, _)| !bound.is_date).filter(|_| !counted) {
-        mistakes.note(place.key(*key), "is a number where another bound is a date; write a date, such as 1990-01-31");
+        mistakes.note(
+            place.key(*key),
+            "is a number where another bound is a date; write a date, such as 1990-01-31",
+        );
     }
     if section.unit.is_some() && !counted {
         mistakes.note(place.key(Key::Unit), "is that of dates, which are counted in days; leave it out");

@@ -12,7 +12,7 @@ pub const DAYS: &str = "days since 1970-01-01";
 const FIRST: Date = date(1970, 1, 1);
 
 /// The day of a date as `YYYY-MM-DD`, if it is one.
-pub(super) fn day_of(text: &str) -> Option<f64> {
+pub fn day_of(text: &str) -> Option<f64> {
     let has_form = text.len() == 10
         && text.bytes().enumerate().all(|(at, byte)| match at {
             4 | 7 => byte == b'-',
@@ -51,7 +51,16 @@ mod tests {
             assert_eq!(day_of(text), Some(day), "{text}");
             assert_eq!(date_of(day).as_deref(), Some(text));
         }
-        for none in ["", "2001-02-29", "2001-13-01", "20010101", "2001-1-1", "01.02.2001", "2001-01-01T00:00", "２001-01-1"] {
+        for none in [
+            "",
+            "2001-02-29",
+            "2001-13-01",
+            "20010101",
+            "2001-1-1",
+            "01.02.2001",
+            "2001-01-01T00:00",
+            "２001-01-1",
+        ] {
             assert_eq!(day_of(none), None, "{none:?}");
         }
         assert_eq!((date_of(0.5), date_of(f64::NAN), date_of(1e300)), (None, None, None));

@@ -25,7 +25,7 @@ use std::path::Path;
 use crate::Error;
 
 pub use any::{AnyStudy, Unsealed};
-pub use dates::{DAYS, date_of};
+pub use dates::{DAYS, date_of, day_of};
 pub use definition::{
     Calibration, Column, Definition, Domain, Format, IdKind, IdRule, LARGER, MISSING_TOKENS, Method, Missing,
     MixingKind, Overlap, Party, Preset, TableRows, Unknown,
