@@ -183,7 +183,7 @@ fn a_study_is_closed_before_its_first_release_and_everyone_is_told() {
     let log = scene.log();
     assert!(log.contains("closed by the coordinator: the bounds were wrong"), "{log}");
     let verified = scene.run(&["verify", "events.jsonl", "--json"]).json();
-    assert_eq!(verified["files"][0]["closed"], true, "{verified}");
+    assert_eq!(verified[0]["closed"], true, "{verified}");
 }
 
 #[test]

@@ -519,7 +519,7 @@ fn a_study_is_created_step_by_step_without_javascript() {
     let studies = hub.get("/api/v1/studies").json();
     let id = studies["studies"][0]["id"].as_str().unwrap().to_owned();
     created.says(&format!(
-        "potluck party accept {}/studies/{id} --signing-key north.key --token-file north.token",
+        "potluck party accept {}/studies/{id} --token-file north.invitation --signing-key north.key",
         hub.url
     ));
     assert_eq!(created.html.matches("plp_").count(), 4, "two tokens, each shown and to be copied");

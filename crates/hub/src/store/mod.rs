@@ -265,8 +265,12 @@ fn check_coordinator(
 
 /// Makes sure that something can still happen to a study.
 fn check_open(transaction: &Transaction<'_>, study: &str) -> Result<(), Refusal> {
+    if is_closed(transaction, study)? { Err(Refusal::closed()) } else { Ok(()) }
+}
+
+fn is_closed(transaction: &Transaction<'_>, study: &str) -> Result<bool, Refusal> {
     let last = last_event(transaction, study)?.ok_or_else(Refusal::no_study)?;
-    if last.closing().is_none() { Ok(()) } else { Err(Refusal::closed()) }
+    Ok(last.closing().is_some())
 }
 
 /// Appends an event to the log of a study.

@@ -7,7 +7,9 @@ use potluck_release::events::{Change, Event};
 use potluck_release::exchange::{Closing, DatasetState, PartyState, PublishedFile, StudySummary};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use super::{Coordinator, Refusal, Store, StudyRecord, check_coordinator, check_open, last_event, log, now};
+use super::{
+    Coordinator, Refusal, Store, StudyRecord, check_coordinator, check_open, is_closed, last_event, log, now,
+};
 use crate::Error;
 use crate::token::Token;
 
@@ -52,11 +54,11 @@ impl Store {
                 return Ok(Creation::Present);
             }
             if let Some(base) = base {
-                check_open(transaction, base).map_err(|_| {
-                    Refusal::Conflict(
+                if is_closed(transaction, base)? {
+                    return Err(Refusal::Conflict(
                         "the study extends one that was closed, whose parties release nothing".to_owned(),
-                    )
-                })?;
+                    ));
+                }
                 let extensions: i64 =
                     transaction.query_row("SELECT count(*) FROM study WHERE extends = ?1", [base], |row| row.get(0))?;
                 if extensions >= MOST_EXTENSIONS {

@@ -4,7 +4,7 @@ use potluck_release::events::{Change, Event, Withdrawal, check_reason};
 use potluck_release::signing::PublicKey;
 use rusqlite::{OptionalExtension, Transaction, params};
 
-use super::{Coordinator, Refusal, Store, check_coordinator, check_open, log, now};
+use super::{Coordinator, Refusal, Store, check_coordinator, check_open, is_closed, log, now};
 use crate::Error;
 use crate::token::Token;
 
@@ -99,18 +99,19 @@ impl Store {
         check_reason(reason).map_err(|error| Refusal::Unacceptable(error.to_string()))?;
         // No release is being checked while the study is closed.
         let _one_at_a_time = self.one_publication();
-        let record = self.study(study)?.ok_or_else(Refusal::no_study)?;
-        for other in &record.extended_by {
-            if self.study(other)?.is_some_and(|other| other.closed.is_none()) {
-                return Err(Refusal::Conflict(format!(
-                    "study {other} extends this one and needs its releases; close that one first"
-                )));
-            }
-        }
         self.change(study, |transaction| {
             check_coordinator(transaction, study, coordinator)?;
-            if record.closed.is_some() {
+            if is_closed(transaction, study)? {
                 return Ok(Closure::Before);
+            }
+            let mut extending = transaction.prepare_cached("SELECT id FROM study WHERE extends = ?1 ORDER BY number")?;
+            let others = extending.query_map([study], |row| row.get(0))?.collect::<Result<Vec<String>, _>>()?;
+            for other in others {
+                if !is_closed(transaction, &other)? {
+                    return Err(Refusal::Conflict(format!(
+                        "study {other} extends this one and needs its releases; close that one first"
+                    )));
+                }
             }
             let released: Option<String> = transaction
                 .query_row(
