@@ -54,6 +54,22 @@ fn a_refusal_offers_what_is_possible_and_a_raise_makes_it_so() {
     place.line(&format!("{raise} --yes")).refused(4, &["never lowered"]);
 }
 
+#[test]
+fn a_ledger_from_a_backup_is_told_from_the_newest_one() {
+    let place = Workplace::new();
+    let (ledger, backup) = (place.path("ledger.sqlite"), place.path("backup.sqlite"));
+    std::fs::copy(&ledger, &backup).unwrap();
+    place.release_north(&[]).ok();
+    std::fs::copy(&backup, &ledger).unwrap();
+    let shown = place.line("ledger show").ok().stdout;
+    assert!(shown.starts_with("Careful: this ledger is older") && shown.contains("north"), "{shown}");
+    let south =
+        "release study.toml --party south --data south.csv --out s.parquet --yes --accept-low-accuracy";
+    let words = ["north under \"test\"", "nothing was read or charged", "newest copy", "nothing is left"];
+    place.line(south).refused(4, &words);
+    assert!(!place.path("s.parquet").exists());
+}
+
 /// Another study for the rest of a budget is offered an ε, and a release with it is charged.
 #[test]
 fn the_epsilon_that_is_offered_can_be_released() {

@@ -1,5 +1,6 @@
 //! What can go wrong on the private side. No message ever holds a value of the table.
 
+use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
@@ -12,7 +13,7 @@ use thiserror::Error;
 
 use crate::Refusal;
 use crate::entropy::Unusable;
-use crate::ledger::Budget;
+use crate::ledger::{Budget, Forgotten};
 
 /// An error of the private side.
 #[derive(Debug, Error)]
@@ -111,6 +112,9 @@ pub enum Error {
         /// What was found.
         detail: String,
     },
+    /// The ledger is older than what was done with it.
+    #[error("{0}")]
+    LedgerBehind(Box<Behind>),
     /// The ledger could not be written.
     #[error("cannot write the ledger {path}: {detail}; check the folder, its permissions and the free space")]
     LedgerWrite {
@@ -197,6 +201,39 @@ impl Overspend {
             "budget {name:?} (ε = {total}, δ = {of_total:e} in all, of which ε = {} is spent) does not allow this release at ε = {epsilon}, δ = {delta:e}; nothing was written or charged. {remedy}",
             rounded_up(budget.spent_epsilon())
         )
+    }
+}
+
+/// What a ledger has forgotten.
+#[derive(Debug)]
+pub struct Behind {
+    /// The ledger.
+    pub path: PathBuf,
+    /// The releases that it has forgotten, or something of.
+    pub forgotten: Vec<Forgotten>,
+    /// The budgets that they were charged to, as far as the ledger knows them, with the charges.
+    pub left: Vec<Budget>,
+}
+
+impl fmt::Display for Behind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let charges: Vec<String> =
+            self.forgotten.iter().map(|one| format!("{} under {:?}", one.party, one.study_name)).collect();
+        write!(
+            f,
+            "the ledger {} is older than what was released with it on this machine ({}), as one restored from a backup is; nothing was read or charged. Put back the newest copy of it. If that is lost, make a new ledger, with no more than these releases leave",
+            self.path.display(),
+            charges.join(", ")
+        )?;
+        for budget in &self.left {
+            match budget.epsilon_left() {
+                0.0 => write!(f, "; of budget {:?} nothing is left", budget.name)?,
+                left => {
+                    write!(f, "; of budget {:?}, ε = {left} at δ = {:e}", budget.name, budget.delta)?;
+                }
+            }
+        }
+        Ok(())
     }
 }
 
@@ -296,6 +333,7 @@ impl Error {
             | Self::BudgetExists { .. }
             | Self::OtherBudget { .. }
             | Self::Overspend(_)
+            | Self::LedgerBehind(_)
             | Self::NoRaise { .. }
             | Self::BudgetChanged { .. } => Fault::Budget,
             Self::Futile(_) => Fault::Usage,

@@ -8,6 +8,7 @@
 mod balance;
 mod raises;
 mod refusals;
+mod witness;
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -20,14 +21,16 @@ use sha2::{Digest, Sha256};
 
 pub use raises::{Raise, Raised};
 pub use refusals::Refused;
+pub use witness::Forgotten;
+use witness::Step;
 
 use crate::{Error, NoBudget, Overspend};
 
 /// "potl" in SQLite's application id.
 const APPLICATION_ID: i32 = 0x706f_746c;
-/// Version 2 keeps refusals and version 3 raises of budgets; earlier ones become it when they are
-/// opened.
-const VERSION: i32 = 3;
+/// Version 2 keeps refusals, version 3 raises of budgets and version 4 the order of what was charged
+/// and drawn; earlier ones become it when they are opened.
+const VERSION: i32 = 4;
 /// Noised integers stored together: 1 MiB.
 pub const CHUNK: usize = 1 << 17;
 
@@ -251,6 +254,8 @@ pub fn default_path() -> Option<PathBuf> {
 pub struct Ledger {
     connection: Connection,
     path: PathBuf,
+    /// The folder of witnesses, if there is one.
+    witnesses: Option<PathBuf>,
 }
 
 impl Ledger {
@@ -279,9 +284,10 @@ impl Ledger {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let ledger = Self::connect(path, flags)?;
         let setup = format!(
-            "BEGIN; {SCHEMA} {} {} PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {VERSION}; COMMIT;",
+            "BEGIN; {SCHEMA} {} {} {} PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {VERSION}; COMMIT;",
             refusals::SCHEMA,
-            raises::SCHEMA
+            raises::SCHEMA,
+            witness::SCHEMA
         );
         ledger.connection.execute_batch(&setup).map_err(|error| ledger.error(error))?;
         Ok(ledger)
@@ -290,7 +296,7 @@ impl Ledger {
     fn connect(path: &Path, flags: OpenFlags) -> Result<Self, Error> {
         let connection =
             Connection::open_with_flags(path, flags).map_err(|error| sqlite_error(path, &error))?;
-        let ledger = Self { connection, path: path.to_owned() };
+        let ledger = Self { connection, path: path.to_owned(), witnesses: witness::folder() };
         // An exclusive lock is taken by the first transaction and kept; a lock that is held shows
         // at once.
         ledger
@@ -319,9 +325,13 @@ impl Ledger {
         match pragma("user_version")? {
             VERSION => {}
             earlier @ 1..VERSION => {
-                let of_2 = if earlier < 2 { refusals::SCHEMA } else { "" };
-                let upgrade =
-                    format!("BEGIN; {of_2} {} PRAGMA user_version = {VERSION}; COMMIT;", raises::SCHEMA);
+                let later = [(2, refusals::SCHEMA), (3, raises::SCHEMA), (4, witness::SCHEMA)];
+                let missing: String = later
+                    .into_iter()
+                    .filter(|(since, _)| earlier < *since)
+                    .map(|(_, schema)| schema)
+                    .collect();
+                let upgrade = format!("BEGIN; {missing} PRAGMA user_version = {VERSION}; COMMIT;");
                 self.connection.execute_batch(&upgrade).map_err(|error| self.error(error))?;
             }
             version => {
@@ -331,7 +341,7 @@ impl Ledger {
             }
         }
         // Stages may be large, and have checksums of their own.
-        for table in ["budget", "session", "refusal", "raise"] {
+        for table in ["budget", "session", "refusal", "raise", "identity", "step"] {
             let report: String = self
                 .connection
                 .query_row(&format!("PRAGMA quick_check({table})"), [], |row| row.get(0))
@@ -356,18 +366,21 @@ impl Ledger {
         &self.path
     }
 
-    /// All of it for machines: budgets, sessions, refusals and raises.
+    /// All of it for machines: budgets, sessions, refusals and raises; and charges that it has
+    /// forgotten.
     pub fn to_json(&self) -> Result<Value, Error> {
         let budgets: Vec<Value> = self.budgets()?.iter().map(Budget::to_json).collect();
         let sessions: Vec<Value> = self.sessions()?.iter().map(Session::to_json).collect();
         let refusals: Vec<Value> = self.refusals()?.iter().map(Refused::to_json).collect();
         let raises: Vec<Value> = self.raises()?.iter().map(Raised::to_json).collect();
+        let forgotten: Vec<Value> = self.forgotten()?.iter().map(Forgotten::to_json).collect();
         Ok(json!({
             "unit": "2^-64 of mu^2",
             "budgets": budgets,
             "sessions": sessions,
             "refusals": refusals,
             "raises": raises,
+            "forgotten": forgotten,
         }))
     }
 
@@ -529,6 +542,7 @@ impl Ledger {
     /// Refuses a new release that the budget does not allow; charges nothing.
     pub fn check_budget(&self, name: &str, purpose: &Purpose<'_>) -> Result<(), Error> {
         let budget = self.known_budget(name)?;
+        self.check_memory()?;
         if budget.left() < purpose.mu.squared() {
             let (epsilon, delta) = purpose.asked;
             return Err(Error::Overspend(Box::new(Overspend {
@@ -610,9 +624,16 @@ impl Ledger {
         self.set_state(session, &[State::Reserved], State::Void, None)
     }
 
-    /// Makes the charge stand, before the first noise is drawn.
+    /// Makes the charge stand, before the first noise is drawn; the witness learns of it too.
     pub fn spend(&mut self, session: &Session) -> Result<(), Error> {
-        self.set_state(session, &[State::Reserved, State::Spent], State::Spent, None)
+        self.check_memory()?;
+        let path = self.path.clone();
+        let failed = |error: rusqlite::Error| sqlite_error(&path, &error);
+        let transaction = self.connection.unchecked_transaction().map_err(failed)?;
+        self.set_state(session, &[State::Reserved, State::Spent], State::Spent, None)?;
+        witness::record(&transaction, session, Step::Charge).map_err(failed)?;
+        transaction.commit().map_err(failed)?;
+        self.tell_witness()
     }
 
     /// Stores the `sums` noised integers of a stage for good: all that `fill` gives, or none if it
@@ -637,7 +658,9 @@ impl Ledger {
         };
         fill(&mut writer)?;
         assert_eq!(writer.stored, sums, "every sum of the stage is stored");
-        transaction.commit().map_err(failed)
+        witness::record(&transaction, session, Step::Stage(position)).map_err(failed)?;
+        transaction.commit().map_err(failed)?;
+        self.tell_witness()
     }
 
     /// The `sums` noised integers of a stage, if they were stored.

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anyhow::Result;
 use potluck_core::accounting::{Delta, Epsilon};
-use potluck_party::ledger::{Budget, Raised, Refused, Session, State};
+use potluck_party::ledger::{Budget, Forgotten, Raised, Refused, Session, State};
 use potluck_party::{Ledger, Refusal};
 use potluck_release::Error;
 use potluck_release::statement::{Guarantee, rounded_up};
@@ -40,10 +40,10 @@ pub(super) fn run(command: &LedgerCommand, settings: &Settings<'_>) -> Result<()
             let ledger = Ledger::open(&ledger_path(ledger)?)?;
             let shown =
                 Shown { sessions: ledger.sessions()?, raises: ledger.raises()?, delta, verbose: *verbose };
-            let (budgets, refusals) = (ledger.budgets()?, ledger.refusals()?);
-            settings
-                .printer
-                .result(&ledger.to_json()?, || shown.to_text(&budgets) + &refusals_text(&refusals))
+            let (budgets, refusals, forgotten) = (ledger.budgets()?, ledger.refusals()?, ledger.forgotten()?);
+            settings.printer.result(&ledger.to_json()?, || {
+                forgotten_text(&forgotten) + &shown.to_text(&budgets) + &refusals_text(&refusals)
+            })
         }
         LedgerCommand::Export { ledger } => {
             let ledger = Ledger::open(&ledger_path(ledger)?)?;
@@ -181,6 +181,21 @@ impl Shown {
         }
         row
     }
+}
+
+/// Releases that are known outside of the ledger only: what stands in it is too little.
+fn forgotten_text(forgotten: &[Forgotten]) -> String {
+    if forgotten.is_empty() {
+        return String::new();
+    }
+    let rows: Vec<Vec<String>> = forgotten
+        .iter()
+        .map(|one| vec![one.budget.clone(), one.study_name.clone(), one.party.clone()])
+        .collect();
+    format!(
+        "Careful: this ledger is older than what was released with it on this machine, as one restored from a backup is. More is spent or drawn than it says, and no noise is drawn with it. Put back its newest copy.\n{}\n",
+        table(&["budget", "study", "party"], &rows)
+    )
 }
 
 /// How often tables were refused for what stands in them, by study and party.
