@@ -497,8 +497,13 @@ fn metrics_have_stable_names_and_count_routes() {
     assert!(value(&format!("potluck_hub_request_seconds_count{of_study}")) >= 2.0);
     assert!(value(&format!("potluck_hub_request_seconds_sum{of_study}")) >= 0.0);
     assert!(text.contains("potluck_hub_request_seconds_bucket{le=\"0.25\",method="));
-    for name in ["fits_total", "uploaded_bytes_total", "studies", "releases"] {
-        assert!(value(&format!("potluck_hub_{name}")) >= 0.0);
+    for name in [
+        "potluck_hub_fits_total",
+        "potluck_hub_uploaded_bytes_total",
+        "potluck_hub_studies",
+        "potluck_hub_releases",
+    ] {
+        assert!(value(name) >= 0.0);
     }
     if cfg!(target_os = "linux") {
         assert!(value("process_resident_memory_bytes") > 1e6);
