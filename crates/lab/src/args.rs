@@ -5,7 +5,11 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use potluck_release::study::Format;
+
 use crate::noise::NoiseKind;
+use crate::released::Release;
+use crate::table::Privacy;
 
 /// Reproduce every experiment of the paper, with our numbers beside the published ones, and measure
 /// our own method.
@@ -59,12 +63,30 @@ pub(crate) struct Common {
     /// Draw noise with the exact sampler that releases use, instead of a fast stand-in
     #[arg(long, global = true)]
     pub(crate) exact_noise: bool,
+    /// Format of the calibrated method's releases [default: that of new studies]
+    #[arg(long, global = true, value_name = "N", value_parser = format)]
+    pub(crate) format: Option<Format>,
     /// Forget what earlier runs found
     #[arg(long, global = true)]
     pub(crate) fresh: bool,
 }
 
+fn format(text: &str) -> Result<Format, String> {
+    let number = text.parse().ok().and_then(Format::from_number);
+    number.ok_or_else(|| format!("write 1 or {}", Format::NEWEST.number()))
+}
+
 impl Common {
+    /// How the calibrated method releases.
+    pub(crate) fn release(&self, privacy: Privacy) -> Release {
+        Release { format: self.format(), privacy, noise: self.noise(), k: None }
+    }
+
+    /// The format of its releases.
+    pub(crate) fn format(&self) -> Format {
+        self.format.unwrap_or(Format::NEW)
+    }
+
     pub(crate) fn noise(&self) -> NoiseKind {
         if self.exact_noise { NoiseKind::Exact } else { NoiseKind::Fast }
     }
@@ -87,6 +109,9 @@ pub(crate) enum Experiment {
     Mixing,
     /// How often 95% intervals of the calibrated method hold the truth, on four kinds of data
     Coverage(Coverage),
+    /// Parties that hold different people, and missing values: errors, what is kept of effects, and
+    /// coverage
+    Cohorts(Cohorts),
     /// Where intervals hold and where they do not: populations drawn at random, unkind ones among
     /// them
     Map(Map),
@@ -183,6 +208,21 @@ after values are clipped to their public bounds.")]
 pub(crate) struct Coverage {
     #[command(flatten)]
     pub(crate) cells: Cells,
+}
+
+#[derive(Args)]
+#[command(after_help = "\
+Example:
+  potluck-lab cohorts --cases overlap,mistyped --sizes 100000 --epsilons 1 --kinds strong --seeds 40
+
+Data are new in every repetition. The truth is the slopes of the best linear prediction in the population. \
+Every release is made in format 1 too where each party has one row for each of as many people.")]
+pub(crate) struct Cohorts {
+    #[command(flatten)]
+    pub(crate) cells: Cells,
+    /// Only cases whose name starts so, separated by commas
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
+    pub(crate) cases: Option<Vec<String>>,
 }
 
 #[derive(Args)]
