@@ -73,8 +73,9 @@ pub(crate) struct Released {
 
 impl Released {
     /// Names of the encoded columns.
-    pub(crate) fn names(&self) -> &[String] {
-        self.dataset.columns().names()
+    pub(crate) fn names(&self) -> Vec<String> {
+        let parties = self.dataset.study().definition().parties();
+        parties.iter().flat_map(Party::encoded_names).collect()
     }
 
     /// Learns the regression of an encoded column on all others.

@@ -125,6 +125,7 @@ impl Journal {
         let settings = json!({
             "seed": common.seed,
             "exact": common.exact_noise,
+            "format": common.format().number(),
             "version": env!("CARGO_PKG_VERSION"),
             "program": program_hash()?,
         });
