@@ -7,6 +7,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use potluck_release::study::Format;
 
+use crate::holdings::Form;
 use crate::noise::NoiseKind;
 use crate::released::Release;
 use crate::table::Privacy;
@@ -63,28 +64,34 @@ pub(crate) struct Common {
     /// Draw noise with the exact sampler that releases use, instead of a fast stand-in
     #[arg(long, global = true)]
     pub(crate) exact_noise: bool,
-    /// Format of the calibrated method's releases [default: that of new studies]
-    #[arg(long, global = true, value_name = "N", value_parser = format)]
-    pub(crate) format: Option<Format>,
+    /// The form of studies of the calibrated method: format 1, or 2, or 2-undeclared, in which nothing
+    /// is said of overlaps where everybody is everywhere [default: that of new studies]
+    #[arg(long = "format", global = true, value_name = "FORM", value_parser = form)]
+    pub(crate) form: Option<Form>,
     /// Forget what earlier runs found
     #[arg(long, global = true)]
     pub(crate) fresh: bool,
 }
 
-fn format(text: &str) -> Result<Format, String> {
-    let number = text.parse().ok().and_then(Format::from_number);
-    number.ok_or_else(|| format!("write 1 or {}", Format::NEWEST.number()))
+fn form(text: &str) -> Result<Form, String> {
+    let (number, declares) = match text.strip_suffix("-undeclared") {
+        Some(number) => (number, false),
+        None => (text, true),
+    };
+    let format = number.parse().ok().and_then(Format::from_number);
+    let form = format.map(|format| Form { format, declares });
+    form.ok_or_else(|| format!("write 1, {0} or {0}-undeclared", Format::NEWEST.number()))
 }
 
 impl Common {
     /// How the calibrated method releases.
     pub(crate) fn release(&self, privacy: Privacy) -> Release {
-        Release { format: self.format(), privacy, noise: self.noise(), k: None }
+        Release { form: self.form(), privacy, noise: self.noise(), k: None }
     }
 
-    /// The format of its releases.
-    pub(crate) fn format(&self) -> Format {
-        self.format.unwrap_or(Format::NEW)
+    /// The form of its studies.
+    pub(crate) fn form(&self) -> Form {
+        self.form.unwrap_or(Form { format: Format::NEW, declares: true })
     }
 
     pub(crate) fn noise(&self) -> NoiseKind {

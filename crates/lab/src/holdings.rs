@@ -43,6 +43,14 @@ impl Column {
     }
 }
 
+/// The form of a study.
+#[derive(Clone, Copy)]
+pub(crate) struct Form {
+    pub(crate) format: Format,
+    /// Whether it declares that everybody is everywhere, where that is so.
+    pub(crate) declares: bool,
+}
+
 /// The columns of all parties for the same subjects; encoded columns are counted party by party.
 pub(crate) struct Holdings {
     people: People,
@@ -79,19 +87,20 @@ impl Holdings {
         &self.people
     }
 
-    /// The sealed study of these columns, in this format, for so many subjects a party.
+    /// The sealed study of these columns, in this form, for so many subjects a party.
     pub(crate) fn study(
         &self,
-        format: Format,
+        Form { format, declares }: Form,
         rows: usize,
         privacy: Privacy,
         k: Option<u64>,
         key: &MixingKey,
     ) -> Result<Study> {
         let Privacy { epsilon, delta } = privacy;
+        let overlap = (declares && format == Format::Two && self.people.are_everywhere()).then_some("all");
         let draft = json!({
             "format": format.number(),
-            "study": { "name": "lab", "rows": rows, "id": "integer", "k": k },
+            "study": { "name": "lab", "rows": rows, "id": "integer", "k": k, "overlap": overlap },
             "privacy": { "epsilon": epsilon, "delta": delta },
             "party": self.declared,
         });

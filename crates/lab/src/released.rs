@@ -12,7 +12,7 @@ use potluck_simulation::{Noise, Simulation, Subjects};
 
 use crate::experiments::map::{Reading, Readings};
 use crate::family::{Table, Truth};
-use crate::holdings::Holdings;
+use crate::holdings::{Form, Holdings};
 use crate::noise::NoiseKind;
 use crate::seeds::Seed;
 use crate::table::Privacy;
@@ -20,7 +20,7 @@ use crate::table::Privacy;
 /// How releases are made.
 #[derive(Clone, Copy)]
 pub(crate) struct Release {
-    pub(crate) format: Format,
+    pub(crate) form: Form,
     pub(crate) privacy: Privacy,
     pub(crate) noise: NoiseKind,
     /// Number of mixed rows; what public facts say if none.
@@ -57,7 +57,7 @@ impl Release {
     }
 
     fn study(self, holdings: &Holdings, subjects: &Subjects) -> Result<Study> {
-        holdings.study(self.format, holdings.largest(), self.privacy, self.k, subjects.key())
+        holdings.study(self.form, holdings.largest(), self.privacy, self.k, subjects.key())
     }
 
     /// Every stage of a party has noise of its own.

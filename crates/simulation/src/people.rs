@@ -78,7 +78,7 @@ impl People {
     }
 
     /// Whether every party holds everybody.
-    pub(crate) fn are_everywhere(&self) -> bool {
+    pub fn are_everywhere(&self) -> bool {
         self.members.is_none()
     }
 

@@ -12,6 +12,7 @@ use serde_json::json;
 use super::DELTA;
 use crate::args::{Cohorts, Common};
 use crate::cohort::Cohort;
+use crate::holdings::Form;
 use crate::methods::select;
 use crate::population::{Placement, Population, PopulationMoments};
 use crate::released::{Release, explained};
@@ -162,7 +163,8 @@ pub(crate) fn run(arguments: &Cohorts, common: &Common) -> Result<()> {
         let of_epsilon = |&epsilon: &f64| {
             let formats = if cohort.is_even() { &FORMATS[..] } else { &FORMATS[..1] };
             let of_format = |&format: &Format| {
-                let release = Release { format, ..common.release(Privacy { epsilon, delta: DELTA }) };
+                let form = Form { format, declares: false };
+                let release = Release { form, ..common.release(Privacy { epsilon, delta: DELTA }) };
                 let seed = seed.of(&format!("{placement:?} {epsilon} {}", format.number()));
                 let model = release.run(&holdings, &subjects, seed)?.fit(population.label())?;
                 Found::of(&model, population, &moments[kind])

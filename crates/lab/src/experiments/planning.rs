@@ -66,7 +66,7 @@ fn predicted(common: &Common, layout: &[usize], n: usize, epsilon: f64) -> Resul
     let (holdings, _) = holdings(layout, 1, 0, Seed::new(0));
     // Nothing that is expected depends on the key.
     let study = holdings.study(
-        common.format(),
+        common.form(),
         n,
         Privacy { epsilon, delta: DELTA },
         None,
