@@ -59,7 +59,7 @@ def columns_of(party):
     return np.array(kind), np.array(column), np.array(group), groups
 
 
-def standardise(u, there, kind, column, group, change, mu, rng):
+def standardise(u, there, kind, column, group, change, rows, mu, rng):
     """One round: mean, spread, noise of the mean, share of the variance that is not noise, counts and their noise."""
     d, numeric = u.shape[1], kind == 0
     of_sum = math.sqrt(change) / mu
@@ -72,11 +72,17 @@ def standardise(u, there, kind, column, group, change, mu, rng):
         mine = group == g
         weight = sum(COUNT[kind][column == c][0] for c in set(column[mine]))
         of_count[mine] = of_sum / math.sqrt(weight)
-        count[mine] = max(there[:, np.flatnonzero(mine)[0]].sum() + rng.normal(0, of_sum / math.sqrt(weight)), 1.0)
+        noise = of_sum / math.sqrt(weight)
+        count[mine] = seen(there[:, np.flatnonzero(mine)[0]].sum() + rng.normal(0, noise), noise, rows)
     mean = np.clip(total / count + np.where(kind == 1, 0.5, 0.0), np.where(numeric, -1, 0), 1)
     inflation = np.where(numeric, of_square, of_sum) / count
     variance = np.where(numeric, np.clip(square / count - mean * mean, 0, 1), mean * (1 - mean)) + inflation
     return mean, np.sqrt(variance), of_sum / count, 1 - inflation / variance, count, of_count
+
+
+def seen(count, noise, rows):
+    """A count as it is divided by: one that its noise hides says nothing."""
+    return np.maximum(np.maximum(count, np.minimum(noise, rows)), 1.0)
 
 
 def release(parties, mu, rng, rows=None, k=None, share=None):
@@ -108,7 +114,7 @@ def release(parties, mu, rng, rows=None, k=None, share=None):
         growth = max(1.0, math.sqrt(mu * math.sqrt(rows[index] / effective) / base.GROWTH_START))
         there = ~np.isnan(party.U)
         u = np.where(there, party.U, 0.0)
-        about = (there, kind, column, group, change)
+        about = (there, kind, column, group, change, rows[index])
         m1, s1, e1, r1, _, _ = standardise(u, *about, mu_1, rng)
         low, high = base.box(m1, s1, e1, numeric, 3 * growth)
         a = np.where(numeric, (low + high) / 2, 0.0)
@@ -136,8 +142,9 @@ def release(parties, mu, rng, rows=None, k=None, share=None):
         # Counts: the second round's and those here, by how well each is known.
         of_n3, own = math.sqrt(2) * off / unit**2, np.diag(N)[group]
         trust = of_n3**2 / (of_n3**2 + of_n2**2)
-        count, of_count = np.maximum(trust * n2 + (1 - trust) * own, 1.0), np.sqrt(trust) * of_n2
-        pair = np.clip(N[np.ix_(group, group)], 1.0, np.minimum.outer(count, count))
+        of_count = np.sqrt(trust) * of_n2
+        count = seen(trust * n2 + (1 - trust) * own, of_count, rows[index])
+        pair = np.minimum(np.maximum(N[np.ix_(group, group)], off / unit**2), np.minimum.outer(count, count))
         pair = np.where(group[:, None] == group, count, pair)
         low_x, high_x = (low - centre) / scale, (high - centre) / scale
         mean = np.clip(np.diag(M) / count, low_x, high_x)
@@ -145,7 +152,7 @@ def release(parties, mu, rng, rows=None, k=None, share=None):
         r.B[np.ix_(P, P)] = S / pair - Mx * Mx.T
         rows_of.append(base.ball(np.where(there, x - mean, 0.0), R))
         counts_of.append((count, of_count, pair, np.array(party.may_miss)[column]))
-        r.eta[P], r.cap[P] = off / np.mean(pair), np.where(numeric, 1.5, 2.0)
+        r.eta[P], r.cap[P] = off * math.sqrt(np.mean(pair**-2.0)), np.where(numeric, 1.5, 2.0)
         r.noise[P], r.resolved[P] = 2 * R / mu_4, resolved
         r.centre[P], r.scale[P], r.low[P], r.high[P], r.mean[P] = centre, scale, low, high, mean
         r.centre_error[P], r.mean_error[P] = error, off / unit / count
@@ -187,7 +194,8 @@ def people(r, index, P, count, of_count, pair, may_miss):
     if not may_miss.all():
         j = int(np.flatnonzero(~may_miss)[0])
         n = (n / of_n**2 + count[j] / of_count[j] ** 2) / (1 / of_n**2 + 1 / of_count[j] ** 2)
-    n = r.n[index] = max(n, 1.0)
+        of_n = (1 / of_n**2 + 1 / of_count[j] ** 2) ** -0.5
+    n = r.n[index] = max(n, of_n, 1.0)
     rate = r.rate[P] = np.where(may_miss, np.clip(count / n, 0.01, 1.0), 1.0)
     r.rate_error[P] = np.where(may_miss, of_count / count, 0.0)
     joint = np.clip(np.clip(pair / n, 1e-4, 1.0), np.maximum(np.add.outer(rate, rate) - 1, 1e-4), np.minimum.outer(rate, rate))
