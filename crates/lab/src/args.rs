@@ -5,7 +5,12 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use potluck_release::study::Format;
+
+use crate::holdings::Form;
 use crate::noise::NoiseKind;
+use crate::released::Release;
+use crate::table::Privacy;
 
 /// Reproduce every experiment of the paper, with our numbers beside the published ones, and measure
 /// our own method.
@@ -59,12 +64,36 @@ pub(crate) struct Common {
     /// Draw noise with the exact sampler that releases use, instead of a fast stand-in
     #[arg(long, global = true)]
     pub(crate) exact_noise: bool,
+    /// The form of studies of the calibrated method: format 1, or 2, or 2-undeclared, in which nothing
+    /// is said of overlaps where everybody is everywhere [default: that of new studies]
+    #[arg(long = "format", global = true, value_name = "FORM", value_parser = form)]
+    pub(crate) form: Option<Form>,
     /// Forget what earlier runs found
     #[arg(long, global = true)]
     pub(crate) fresh: bool,
 }
 
+fn form(text: &str) -> Result<Form, String> {
+    let (number, declares) = match text.strip_suffix("-undeclared") {
+        Some(number) => (number, false),
+        None => (text, true),
+    };
+    let format = number.parse().ok().and_then(Format::from_number);
+    let form = format.map(|format| Form { format, declares });
+    form.ok_or_else(|| format!("write 1, {0} or {0}-undeclared", Format::NEWEST.number()))
+}
+
 impl Common {
+    /// How the calibrated method releases.
+    pub(crate) fn release(&self, privacy: Privacy) -> Release {
+        Release { form: self.form(), privacy, noise: self.noise(), k: None }
+    }
+
+    /// The form of its studies.
+    pub(crate) fn form(&self) -> Form {
+        self.form.unwrap_or(Form { format: Format::NEW, declares: true })
+    }
+
     pub(crate) fn noise(&self) -> NoiseKind {
         if self.exact_noise { NoiseKind::Exact } else { NoiseKind::Fast }
     }
@@ -87,6 +116,9 @@ pub(crate) enum Experiment {
     Mixing,
     /// How often 95% intervals of the calibrated method hold the truth, on four kinds of data
     Coverage(Coverage),
+    /// Parties that hold different people, and missing values: errors, what is kept of effects, and
+    /// coverage
+    Cohorts(Cohorts),
     /// Where intervals hold and where they do not: populations drawn at random, unkind ones among
     /// them
     Map(Map),
@@ -183,6 +215,21 @@ after values are clipped to their public bounds.")]
 pub(crate) struct Coverage {
     #[command(flatten)]
     pub(crate) cells: Cells,
+}
+
+#[derive(Args)]
+#[command(after_help = "\
+Example:
+  potluck-lab cohorts --cases overlap,mistyped --sizes 100000 --epsilons 1 --kinds strong --seeds 40
+
+Data are new in every repetition. The truth is the slopes of the best linear prediction in the population. \
+Every release is made in format 1 too where each party has one row for each of as many people.")]
+pub(crate) struct Cohorts {
+    #[command(flatten)]
+    pub(crate) cells: Cells,
+    /// Only cases whose name starts so, separated by commas
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
+    pub(crate) cases: Option<Vec<String>>,
 }
 
 #[derive(Args)]

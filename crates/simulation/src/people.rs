@@ -1,5 +1,6 @@
 //! Made-up people, and what stands for them when rows are mixed.
 
+use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::OnceLock;
 
@@ -10,9 +11,9 @@ use potluck_core::stage::{Stage, Statistic};
 /// Made-up values of one column.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Column {
-    /// Numbers.
+    /// Numbers; NaN is missing.
     Numbers(Vec<f64>),
-    /// Level codes, counted from 0.
+    /// Level codes, counted from 0; [`potluck_core::encoding::MISSING_LEVEL`] is missing.
     Levels(Vec<u32>),
 }
 
@@ -36,6 +37,8 @@ impl Column {
 pub struct People {
     rows: usize,
     parties: Vec<Vec<Column>>,
+    /// Who each party's rows are, by position among everybody.
+    members: Option<Vec<Vec<u32>>>,
     first: OnceLock<FirstSums>,
 }
 
@@ -46,15 +49,53 @@ struct FirstSums {
 }
 
 impl People {
-    /// So many people; every column has a value for each.
+    /// So many people, whom every party holds; every column has a value for each, which may be
+    /// missing.
     pub fn new(rows: usize, parties: Vec<Vec<Column>>) -> Self {
         assert!(parties.iter().flatten().all(|column| column.len() == rows), "one value a person");
-        Self { rows, parties, first: OnceLock::new() }
+        Self { rows, parties, members: None, first: OnceLock::new() }
     }
 
-    /// How many they are.
+    /// So many people, some of whom each party holds: those at these positions, one a row of its
+    /// columns.
+    pub fn some_at_each(rows: usize, parties: Vec<(Vec<u32>, Vec<Column>)>) -> Self {
+        for (members, columns) in &parties {
+            assert!(columns.iter().all(|column| column.len() == members.len()), "one value a person");
+            assert!(members.iter().all(|&member| (member as usize) < rows), "members are people");
+        }
+        let (members, parties) = parties.into_iter().unzip();
+        Self { rows, parties, members: Some(members), first: OnceLock::new() }
+    }
+
+    /// How many they are, at all parties together.
     pub fn rows(&self) -> usize {
         self.rows
+    }
+
+    /// How many a party holds.
+    pub fn rows_of(&self, party: usize) -> usize {
+        self.members.as_ref().map_or(self.rows, |members| members[party].len())
+    }
+
+    /// Whether every party holds everybody.
+    pub fn are_everywhere(&self) -> bool {
+        self.members.is_none()
+    }
+
+    /// What stands for some of a party's people.
+    pub(crate) fn subjects<'a>(
+        &self,
+        party: usize,
+        rows: Range<usize>,
+        everybody: &'a Subjects,
+    ) -> Cow<'a, [SubjectDigest]> {
+        let digests = everybody.digests();
+        match &self.members {
+            None => Cow::Borrowed(&digests[rows]),
+            Some(members) => {
+                Cow::Owned(members[party][rows].iter().map(|&at| digests[at as usize]).collect())
+            }
+        }
     }
 
     /// The columns of each party.

@@ -26,7 +26,11 @@ impl<'a> Simulation<'a> {
         let definition = study.definition();
         let columns = definition.parties().iter().map(|party| party.columns().len());
         assert!(columns.eq(people.parties().iter().map(Vec::len)), "the columns are those of the study");
-        assert_eq!(definition.rows(), people.rows() as u64, "as many people as the study says");
+        for (at, party) in definition.parties().iter().enumerate() {
+            let (rows, allowed) = (people.rows_of(at) as u64, definition.table_rows(party));
+            let as_said = (allowed.fewest()..=allowed.most()).contains(&rows);
+            assert!(as_said, "as many people as the study says");
+        }
         assert_eq!(subjects.digests().len(), people.rows(), "one subject a person");
         assert!(study.seal().key() == subjects.key(), "subjects are mixed by the study's key");
         Self { study, people, subjects }
@@ -50,8 +54,8 @@ impl<'a> Simulation<'a> {
         PublicDataset::join(self.study, &releases, Completeness::All)
     }
 
-    /// The noised sums of every stage, party after party. `look` sees what is mixed, in batches:
-    /// encoded rows of all parties side by side, and their width.
+    /// The noised sums of every stage, party after party. Where everybody is everywhere, `look` sees
+    /// what is mixed, in batches: encoded rows of all parties side by side, and their width.
     pub fn sums(
         &self,
         mut noise: impl FnMut(usize, &Stage) -> Box<dyn Noise>,
@@ -70,7 +74,9 @@ impl<'a> Simulation<'a> {
             assert_eq!(stages.len(), parties.len(), "parties of a study have equally many stages");
             let exact = match stages[0].statistic {
                 // Where every person keeps a row, there is nothing to share.
-                Statistic::Mixed { mixing, k } if mixing != Mixing::Identity => {
+                Statistic::Mixed { mixing, k }
+                    if mixing != Mixing::Identity && self.people.are_everywhere() =>
+                {
                     self.mixed(&stages, mixing, k, &mut look)
                 }
                 _ if sums[0].is_empty() => self.people.first_sums(&stages, || self.each(&stages)),
@@ -89,11 +95,11 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    /// Calls `add` with the rows of each batch, and the position of the first and of the one behind
-    /// the last.
-    fn batches(&self, mut add: impl FnMut(usize, usize)) {
-        for first in (0..self.people.rows()).step_by(BATCH) {
-            add(first, self.people.rows().min(first + BATCH));
+    /// Calls `add` with the position of the first of each batch of so many rows, and of the one
+    /// behind the last.
+    fn batches(rows: usize, mut add: impl FnMut(usize, usize)) {
+        for first in (0..rows).step_by(BATCH) {
+            add(first, rows.min(first + BATCH));
         }
     }
 
@@ -102,10 +108,10 @@ impl<'a> Simulation<'a> {
         let mut encoded = EncodedRows::default();
         let of_party = |(party, stage): (usize, &Stage)| {
             let mut sums = vec![0; stage.coordinates()];
-            self.batches(|first, end| {
+            Self::batches(self.people.rows_of(party), |first, end| {
                 stage.encode(&self.people.batch(party, first..end), end - first, &mut encoded);
-                let subjects = &self.subjects.digests()[first..end];
-                stage.accumulate(subjects, first as u64, &encoded, &mut sums);
+                let subjects = self.people.subjects(party, first..end, self.subjects);
+                stage.accumulate(&subjects, first as u64, &encoded, &mut sums);
             });
             sums
         };
@@ -130,7 +136,7 @@ impl<'a> Simulation<'a> {
         let mut sums = vec![0; k as usize * width];
         let mut encoded = EncodedRows::default();
         let mut rows = vec![0; BATCH * width];
-        self.batches(|first, end| {
+        Self::batches(self.people.rows(), |first, end| {
             let rows = &mut rows[..(end - first) * width];
             let mut at = 0;
             for (party, stage) in stages.iter().enumerate() {

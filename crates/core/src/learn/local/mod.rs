@@ -69,9 +69,10 @@ impl LocalMoments {
             covariance[j * width + i] = entry;
         }
         let noise = party.moment_noise(frame.ball)?;
-        let typical = present
-            .as_ref()
-            .map_or(n, |present| present.pairs.iter().sum::<f64>() / present.pairs.len() as f64);
+        let typical = present.as_ref().map_or(n, |present| {
+            let squares: f64 = present.pairs.iter().map(|both| both.powi(-2)).sum();
+            (present.pairs.len() as f64 / squares).sqrt()
+        });
         let noise_of_product = noise.product.get() as f64 / (typical * q * q);
         if let Some(present) = &present {
             let clipped = Clipped {

@@ -37,7 +37,9 @@ impl PresentValues {
         let mut both: Vec<f64> = (0..count * count).map(|at| counts[at / count]).collect();
         let found = &sums[2][sums[2].len() - count * (count - 1) / 2..];
         for ((g, h), &sum) in pairs(count).zip(found) {
-            let possible = (sum as f64).min(counts[g]).min(counts[h]).max(1.0);
+            let most = counts[g].min(counts[h]);
+            // What its noise hides says nothing, and would blow up what is divided by it.
+            let possible = (sum as f64).max(joint.both.get() as f64).min(most).max(1.0);
             both[g * count + h] = possible;
             both[h * count + g] = possible;
         }

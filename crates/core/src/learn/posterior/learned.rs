@@ -81,6 +81,11 @@ pub(super) struct Learned {
     /// How many people two coordinates' parties have in common, and a coordinate's and the label's.
     pub(super) shared: Mat<f64>,
     pub(super) shared_with_label: Vec<f64>,
+    /// Variances of what is taken out of products because shared people differ from others, between
+    /// coordinates and with the label; and the shifts.
+    pub(super) unmoved: Mat<f64>,
+    pub(super) unmoved_label: Vec<f64>,
+    pub(super) shifts: Shifts,
     /// Standard deviations of the logarithms of what parties have in common.
     pub(super) overlap_doubts: Mat<f64>,
     /// By how much less features vary among the label's people, as a vector whose square is lost.
@@ -127,21 +132,27 @@ impl Learned {
         let label_length = sample.gram[(d, d)].sqrt();
         let label_rows = LabelRows { home, length: label_length, spread: label_spread };
         let shifts = Shifts::new(evidence, sample, &white, &lengths, &label_rows);
+        let moved = |i: usize, j: usize| shifts.of(i, white.party[j]).times(shifts.of(j, white.party[i]));
+        let moved_with_label = |i: usize| shifts.of(i, home).times(shifts.of_label(white.party[i]));
         let crossed = Mat::from_fn(d, d, |i, j| {
             if !white.apart(i, j) {
                 return 0.0;
             }
-            let moved = shifts.of(i, white.party[j]) * shifts.of(j, white.party[i]);
-            cosines[(i, j)] * (t[i] * t[j]).sqrt() * k / shared[(i, j)] - moved
+            cosines[(i, j)] * (t[i] * t[j]).sqrt() * k / shared[(i, j)] - moved(i, j).mean
         });
-        let variance = Mat::from_fn(d, d, |i, j| t[i] * t[j] * k / (shared[(i, j)] * shared[(i, j)]));
+        let unmoved = Mat::from_fn(d, d, |i, j| if white.apart(i, j) { moved(i, j).variance } else { 0.0 });
+        let unmoved_label =
+            (0..d).map(|i| if white.own[i] { 0.0 } else { moved_with_label(i).variance }).collect::<Vec<_>>();
+        let variance =
+            Mat::from_fn(d, d, |i, j| t[i] * t[j] * k / (shared[(i, j)] * shared[(i, j)]) + unmoved[(i, j)]);
         let between = |i: usize| {
             let cosine = with_label[i] / (lengths[i] * label_length);
-            let moved = shifts.of(i, home) * shifts.of_label(white.party[i]);
-            cosine * (t[i] * label_spread).sqrt() * k / shared_with_label[i] - moved
+            cosine * (t[i] * label_spread).sqrt() * k / shared_with_label[i] - moved_with_label(i).mean
         };
         let local = |i: usize| white.noise[i].powi(2) * sizes[i] * (1.0 / label_variance + sizes[i]);
-        let mixed = |i: usize| t[i] * label_spread * k / (shared_with_label[i] * shared_with_label[i]);
+        let mixed = |i: usize| {
+            t[i] * label_spread * k / (shared_with_label[i] * shared_with_label[i]) + unmoved_label[i]
+        };
         let found = Noisy {
             values: (0..d)
                 .map(|i| if white.own[i] { white.label_covariance[i] } else { between(i) })
@@ -185,6 +196,9 @@ impl Learned {
             correlations,
             shared,
             shared_with_label,
+            unmoved,
+            unmoved_label,
+            shifts,
             overlap_doubts: people.doubts.clone(),
             lost,
             between: whole - Mat::<f64>::identity(d, d),

@@ -122,14 +122,16 @@ impl People {
     /// How many people a party holds, which its presence adds up to, and how often values and pairs
     /// of values are present.
     fn count(&mut self, party: usize, members: &[usize], of: &PartyPeople<'_>, k: f64) {
-        let (mut n, of_n) = (of.presence.iter().sum::<f64>(), of.presence_noise * k.sqrt());
+        let (mut n, mut of_n) = (of.presence.iter().sum::<f64>(), of.presence_noise * k.sqrt());
         let PresentValues { may_miss, counts, pairs } = of.values;
         if let Some(always) = may_miss.iter().position(|&miss| !miss) {
             let (count, error) = counts[always];
             let precision = (of_n.powi(-2), error.powi(-2));
             n = (n * precision.0 + count * precision.1) / (precision.0 + precision.1);
+            of_n = (precision.0 + precision.1).powf(-0.5);
         }
-        n = n.max(1.0);
+        // What noise hides says nothing of the number of people.
+        n = n.max(of_n).max(1.0);
         self.held[party] = n;
         for (at, &column) in members.iter().enumerate() {
             if may_miss[at] {
