@@ -1,9 +1,10 @@
 //! The releases of all parties at once.
 
-use potluck_core::encoding::EncodedRows;
+use potluck_core::encoding::{EncodedRows, Values};
 use potluck_core::mixing::{Mixing, add_bernoulli, add_buckets, add_sparse};
 use potluck_core::stage::{Stage, Statistic};
 use potluck_release::dataset::Completeness;
+use potluck_release::study::Format;
 use potluck_release::{Error, PublicDataset, Release, Study};
 
 use crate::noise::Noise;
@@ -26,7 +27,9 @@ impl<'a> Simulation<'a> {
         let definition = study.definition();
         let columns = definition.parties().iter().map(|party| party.columns().len());
         assert!(columns.eq(people.parties().iter().map(Vec::len)), "the columns are those of the study");
-        assert_eq!(definition.rows(), people.rows() as u64, "as many people as the study says");
+        let exactly = definition.format() == Format::One;
+        assert!(!exactly || definition.rows() == people.rows() as u64, "as many people as the study says");
+        assert!(!exactly || people.held(0).is_none(), "all parties hold the same people");
         assert_eq!(subjects.digests().len(), people.rows(), "one subject a person");
         assert!(study.seal().key() == subjects.key(), "subjects are mixed by the study's key");
         Self { study, people, subjects }
@@ -70,7 +73,9 @@ impl<'a> Simulation<'a> {
             assert_eq!(stages.len(), parties.len(), "parties of a study have equally many stages");
             let exact = match stages[0].statistic {
                 // Where every person keeps a row, there is nothing to share.
-                Statistic::Mixed { mixing, k } if mixing != Mixing::Identity => {
+                Statistic::Mixed { mixing, k }
+                    if mixing != Mixing::Identity && self.people.held(0).is_none() =>
+                {
                     self.mixed(&stages, mixing, k, &mut look)
                 }
                 _ if sums[0].is_empty() => self.people.first_sums(&stages, || self.each(&stages)),
@@ -102,6 +107,17 @@ impl<'a> Simulation<'a> {
         let mut encoded = EncodedRows::default();
         let of_party = |(party, stage): (usize, &Stage)| {
             let mut sums = vec![0; stage.coordinates()];
+            if let Some(held) = self.people.held(party) {
+                for some in held.chunks(BATCH) {
+                    let columns = self.people.of(party, some);
+                    let values: Vec<Values<'_>> =
+                        columns.iter().map(|own| own.batch(0..some.len())).collect();
+                    stage.encode(&values, some.len(), &mut encoded);
+                    let subjects: Vec<_> = some.iter().map(|&at| self.subjects.digests()[at]).collect();
+                    stage.accumulate(&subjects, 0, &encoded, &mut sums);
+                }
+                return sums;
+            }
             self.batches(|first, end| {
                 stage.encode(&self.people.batch(party, first..end), end - first, &mut encoded);
                 let subjects = &self.subjects.digests()[first..end];

@@ -64,6 +64,11 @@ pub enum OverlapConcern {
     Undeclared,
 }
 
+impl OverlapConcern {
+    /// All of them, the worst first.
+    pub const ALL: [Self; 3] = [Self::Nobody, Self::Undeclared, Self::Unseen];
+}
+
 impl Overlap {
     /// What is loudly wrong, if anything.
     pub fn concern(&self) -> Option<OverlapConcern> {
