@@ -219,8 +219,8 @@ pub(crate) struct StudyNew {
     /// Number of subjects
     #[arg(long, default_value_t = 100_000)]
     pub(crate) rows: u64,
-    /// Format of the study: in 1 all parties hold the same people, in 2 they may hold different ones,
-    /// with values missing [default: 1]
+    /// Format of the study: in 1 all parties hold the same people, in 2 they may hold different
+    /// ones, with values missing [default: 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=2))]
     pub(crate) format: Option<u64>,
     /// ε of each party's release

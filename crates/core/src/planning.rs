@@ -250,8 +250,8 @@ fn lower_gamma(a: f64, x: f64) -> f64 {
 }
 
 /// The smallest number of subjects at which a calibrated release of these columns becomes useful,
-/// if there is one: `parties` says how they are laid out for so many, `overlap` what any two have in
-/// common.
+/// if there is one: `parties` says how they are laid out for so many, `overlap` what any two have
+/// in common.
 pub fn smallest_useful_rows(mu: Mu, parties: impl Fn(u64) -> Vec<Layout>, overlap: f64) -> Option<u64> {
     let useful = |rows: f64| -> Result<bool, CalibratedError> {
         let parties = parties(rows as u64);

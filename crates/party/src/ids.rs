@@ -72,8 +72,8 @@ impl Look {
     }
 }
 
-/// Reads the ids of a table twice: to count, and to find a few that collide. At most `show` examples
-/// of each kind.
+/// Reads the ids of a table twice: to count, and to find a few that collide. At most `show`
+/// examples of each kind.
 pub fn look(reading: &Reading<'_>, show: usize, observer: &dyn Observer) -> Result<Look, Error> {
     reading.study.own_party(reading.party)?;
     let columns = reading.access.id_columns(reading.study);

@@ -141,10 +141,10 @@ pub(crate) struct Categorical {
     unknown: String,
     /// What it means, for people.
     description: Option<String>,
-    /// What happens to a missing value: "midpoint" (it counts as no level; format 1), "counted" (how
-    /// many are there is published) or "never" (it counts as there; format 2), or "error" (the table
-    /// is refused, which tells that somebody's value is missing); None is the first that the study's
-    /// format has.
+    /// What happens to a missing value: "midpoint" (it counts as no level; format 1), "counted"
+    /// (how many are there is published) or "never" (it counts as there; format 2), or "error" (the
+    /// table is refused, which tells that somebody's value is missing); None is the first that the
+    /// study's format has.
     missing: Option<String>,
 }
 
@@ -473,9 +473,9 @@ impl Study {
         validated(py, &validation)
     }
 
-    /// What the study's rules make of the ids of a party's table, as `potluck ids --json` prints it:
-    /// `examples` of at most `show` rows, and how many `collisions` there are, with some of them as
-    /// `alike`.
+    /// What the study's rules make of the ids of a party's table, as `potluck ids --json` prints
+    /// it: `examples` of at most `show` rows, and how many `collisions` there are, with some of
+    /// them as `alike`.
     ///
     /// It is private, and for your own eyes: nothing is charged, written or published. The study
     /// need not be sealed.
@@ -513,9 +513,9 @@ impl Study {
     }
 
     /// What the study promises and costs, from public facts only: as `potluck plan --json` prints
-    /// it. `overlap` guesses which share of the smaller one's people any two parties have in common,
-    /// from 0 to 1; without it, the study's own declaration counts, and all people where there is
-    /// none.
+    /// it. `overlap` guesses which share of the smaller one's people any two parties have in
+    /// common, from 0 to 1; without it, the study's own declaration counts, and all people where
+    /// there is none.
     #[pyo3(signature = (*, overlap=None))]
     fn plan<'py>(&self, py: Python<'py>, overlap: Option<f64>) -> Result<Bound<'py, PyAny>, Error> {
         if overlap.is_some_and(|share| !(0.0..=1.0).contains(&share)) {
@@ -530,10 +530,10 @@ impl Study {
     /// They are released `releases` times, as `potluck simulate` does it; no private data is read
     /// and nothing is charged. The label is a numeric column or one with two levels, the last such
     /// column by default. `signal` is the share of it that the features explain, `correlation` that
-    /// between any two features, `rows` the number of people if not the study's, `overlap` the share
-    /// of its people that a party has in common with another of the same size and `missing` that of
-    /// the values that are missing, both in studies of format 2, and `seed` changes every random
-    /// choice.
+    /// between any two features, `rows` the number of people if not the study's, `overlap` the
+    /// share of its people that a party has in common with another of the same size and `missing`
+    /// that of the values that are missing, both in studies of format 2, and `seed` changes every
+    /// random choice.
     #[pyo3(signature = (*, label=None, releases=20, rows=None, signal=0.5, correlation=0.0, overlap=None, missing=0.0,
                         seed=1, threads=None, progress=None))]
     #[expect(clippy::too_many_arguments, reason = "they are independent choices of the caller")]

@@ -168,7 +168,8 @@ impl People {
 const MOST_SHIFTS: usize = 4;
 
 impl Overlap {
-    /// "north and south have 41% of the smaller one's people in common …", where something is wrong.
+    /// "north and south have 41% of the smaller one's people in common …", where something is
+    /// wrong.
     fn alarm(&self) -> Option<Sentence> {
         let [one, other] = &self.parties;
         let both = Sentence::default().name(one).words(" and ").name(other);

@@ -183,7 +183,7 @@ fn of_party(
         let may_miss =
             party.columns().iter().flat_map(|column| vec![column.may_miss(); column.encoder().width()]);
         for (at, (column, may_miss)) in columns.iter_mut().zip(may_miss).enumerate() {
-            let known = || Known { value: found.missing(at), error: found.missing_error(at) };
+            let known = || Known { value: found.missing(at), error: found.missing_error(0, at) };
             column.missing = may_miss.then(known);
         }
         add_shapes(study, party, sums, &evidence, &mut columns)?;

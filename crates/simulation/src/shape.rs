@@ -81,8 +81,8 @@ pub(crate) fn draw(definition: &Definition, label: &str, wanted: &Wanted) -> Peo
     People::new(rows, parties)
 }
 
-/// The same people as their parties' tables have them: each holds some, and some of their values are
-/// missing.
+/// The same people as their parties' tables have them: each holds some, and some of their values
+/// are missing.
 pub(crate) fn scattered(definition: &Definition, people: &People, wanted: &Wanted) -> People {
     let mut rng = ChaCha12Rng::seed_from_u64(!wanted.seed);
     let mut chance = |share: f64| f64::from(rng.next_u32()) < share * 4_294_967_296.0;

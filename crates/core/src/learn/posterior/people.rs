@@ -213,9 +213,11 @@ impl People {
         1.0 - self.rates[column]
     }
 
-    /// By column, the standard deviation of the noise in that share.
-    pub fn missing_error(&self, column: usize) -> f64 {
-        self.rates[column] * self.rate_errors[column]
+    /// By column of a party, the standard deviation of the noise in that share: of the count of its
+    /// values, and of how many people the party holds.
+    pub fn missing_error(&self, party: usize, column: usize) -> f64 {
+        let of_people = self.held_errors[party] / self.held[party];
+        self.rates[column] * (self.rate_errors[column].powi(2) + of_people * of_people).sqrt()
     }
 
     /// Standard deviation of the noise in how many people each party holds.
