@@ -295,8 +295,12 @@ fn check_guarantees(page: &str, dataset: &PublicDataset) {
     let parties = dataset.parties().count();
     let alone = Guarantee::of_party(study).in_numbers();
     for (party, _) in dataset.parties() {
+        let also = match study.definition().format() {
+            study::Format::One => "",
+            study::Format::Two => ", adding it or removing it",
+        };
         assert!(page.contains(&format!(
-            "in the table of {party} changes the distribution of its release by at most {alone}"
+            "in the table of {party}{also} changes the distribution of its release by at most {alone}"
         )));
     }
     let joint = Guarantee::joint(study, parties);
