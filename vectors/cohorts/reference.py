@@ -256,7 +256,7 @@ def overlaps(r):
             grid = np.linspace(max(low, LEAST), max(high, LEAST), 400 if high > low else 1)
             places = lambda share: np.arctanh(np.minimum(full * share, MOST_COSINE))
             beyond = max(z - places(high), places(low) - z, 0) * away
-            said = dict(at=(j, i), share=math.tanh(z) / full, above=z * away, beyond=beyond)
+            said = dict(at=(j, i), share=math.tanh(z) / full, above=z * away, beyond=beyond, nothing=low <= 0)
             said["low"], said["high"], said["most"] = (np.clip(math.tanh(z + x / away) / full, 0, 1) for x in (-TWO_SIDED, TWO_SIDED, SURE))
             pairs.append((said, grid, (z - places(grid)) * away, high >= 1, smaller))
     for (said, grid, _, _, smaller), chance in zip(pairs, shares(pairs, in_common(cosines))):
@@ -343,8 +343,10 @@ def findings(r):
     """What numbers of people and values say against every fit: (kind, parties or column)."""
     found = []
     for pair in overlaps(r)[2]:
-        if pair["above"] < SURE:
-            found.append(("no overlap" if pair["most"] < 0.5 else "overlap not seen", pair["at"]))
+        if pair["above"] < SURE and pair["most"] < 0.5:
+            found.append(("no overlap", pair["at"]))
+        elif pair["above"] < SURE and pair["nothing"]:
+            found.append(("overlap not seen", pair["at"]))
         elif pair["beyond"] > SURE:
             found.append(("overlap outside the declared range", pair["at"]))
     found += [("many missing", j) for j in range(r.p) if 1 - r.rate[j] > MANY_MISSING]

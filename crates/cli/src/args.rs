@@ -78,6 +78,8 @@ pub(crate) enum Command {
     Plan(Plan),
     /// Try a study on made-up data in its shape, before anyone spends budget
     Simulate(Simulate),
+    /// Look at what a study's rules make of the ids of a party's table, for your own eyes
+    Ids(Ids),
     /// Look at a party's table before a release: everything that one would refuse, for your own
     /// eyes
     Validate(Validate),
@@ -217,6 +219,10 @@ pub(crate) struct StudyNew {
     /// Number of subjects
     #[arg(long, default_value_t = 100_000)]
     pub(crate) rows: u64,
+    /// Format of the study: in 1 all parties hold the same people, in 2 they may hold different
+    /// ones, with values missing [default: 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=2))]
+    pub(crate) format: Option<u64>,
     /// ε of each party's release
     #[arg(long, default_value_t = 1.0, allow_negative_numbers = true)]
     pub(crate) epsilon: f64,
@@ -243,6 +249,7 @@ pub(crate) enum KeyCommand {
 #[command(after_help = "\
 Examples:
   potluck plan study.toml --json | jq .joint
+  potluck plan study.toml --overlap 0.6
   potluck plan later.toml --base study.sealed.toml")]
 pub(crate) struct Plan {
     /// The study, sealed or not
@@ -250,6 +257,10 @@ pub(crate) struct Plan {
     pub(crate) study: PathBuf,
     #[command(flatten)]
     pub(crate) base: BaseArgument,
+    /// Which share of the smaller one's people any two parties have in common, from 0 to 1, as far
+    /// as you can guess [default: what the study declares, all of them where it declares nothing]
+    #[arg(long, value_name = "SHARE", value_parser = share)]
+    pub(crate) overlap: Option<f64>,
 }
 
 /// Who releases under which study.
@@ -381,6 +392,13 @@ pub(crate) struct Simulate {
     /// Correlation between any two features
     #[arg(long, value_name = "R", default_value_t = 0.0)]
     pub(crate) correlation: f64,
+    /// Share of its people that a party has in common with another of the same size, in a study of
+    /// format 2 [default: what the study declares, all of them where it declares nothing]
+    #[arg(long, value_name = "SHARE")]
+    pub(crate) overlap: Option<f64>,
+    /// Share of the values that are missing, of columns that the study says may miss (format 2)
+    #[arg(long, value_name = "SHARE", default_value_t = 0.0)]
+    pub(crate) missing: f64,
     /// Changes every random choice
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
@@ -487,6 +505,29 @@ pub(crate) struct Validate {
     /// A column with bounds that is stored as a date, may be repeated
     #[arg(long, value_name = "COL", requires = "table")]
     pub(crate) date: Vec<String>,
+}
+
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  potluck ids study.toml --party north --data patients.csv
+  potluck ids study.toml --party north --data patients.csv --show 0
+
+What is printed is private: ids of your table, for your own screen; --show 0 prints counts alone. Nothing is charged, and nothing is written to any file, log or ledger. Read a few of them to the stewards of the other parties: what the rules make of the same person must be the same everywhere. The exit code is 3 if ids collide or are missing.")]
+pub(crate) struct Ids {
+    #[command(flatten)]
+    pub(crate) party: PartyArguments,
+    #[command(flatten)]
+    pub(crate) base: BaseArgument,
+    /// Your table: CSV (also gzipped), Parquet or Arrow IPC
+    #[arg(long, value_name = "FILE")]
+    pub(crate) data: PathBuf,
+    /// The column that holds ids, unless the study names them [default: id]
+    #[arg(long, value_name = "COL")]
+    pub(crate) id: Option<String>,
+    /// How many ids to show, and how many that collide
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    pub(crate) show: usize,
 }
 
 #[derive(Args)]
@@ -702,4 +743,14 @@ Examples:
         #[command(flatten)]
         ledger: LedgerArguments,
     },
+}
+
+/// A share, from 0 to 1.
+fn share(text: &str) -> Result<f64, String> {
+    let share: f64 = text.parse().map_err(|_| "give a number from 0 to 1, such as 0.6".to_owned())?;
+    if (0.0..=1.0).contains(&share) {
+        Ok(share)
+    } else {
+        Err("give a number from 0 to 1, such as 0.6".to_owned())
+    }
 }

@@ -84,24 +84,20 @@ impl Cohort {
         if self.share >= 1.0 && self.mistyped <= 0.0 {
             return Holdings::new(everybody, parties);
         }
-        let mut strangers = everybody;
-        let mut held = Vec::with_capacity(parties.len());
-        for party in 0..parties.len() {
-            let index = self.index_of(party, &parties);
-            let rows = members(everybody, n, index.as_deref(), &mut rng);
-            let columns = parties[party].iter().map(|column| column.rows(&rows)).collect();
-            let mut ids: Vec<u32> = rows;
-            if party == 0 {
-                for id in &mut ids {
-                    if share(&mut rng) < self.mistyped {
-                        *id = strangers as u32;
-                        strangers += 1;
-                    }
-                }
+        let index = |party: usize| self.index_of(party, &parties);
+        let mut held: Vec<Vec<usize>> = (0..parties.len())
+            .map(|party| members(everybody, n, index(party).as_deref(), &mut rng))
+            .collect();
+        // Somebody else's id is that of a double whom nobody else holds.
+        let mut doubled = Vec::new();
+        for member in &mut held[0] {
+            if share(&mut rng) < self.mistyped {
+                doubled.push(*member);
+                *member = everybody + doubled.len() - 1;
             }
-            held.push((ids, columns));
         }
-        Holdings::of_some(strangers, held)
+        parties.iter_mut().flatten().for_each(|column| column.double(&doubled));
+        Holdings::new(everybody + doubled.len(), parties).held_by(held)
     }
 
     /// What decides who is a member of a party, in standard deviations.
@@ -128,20 +124,25 @@ impl Cohort {
 }
 
 /// n of everybody at random, or more of those with a large index.
-fn members(everybody: usize, n: usize, index: Option<&[f64]>, rng: &mut Xoshiro256PlusPlus) -> Vec<u32> {
+fn members(everybody: usize, n: usize, index: Option<&[f64]>, rng: &mut Xoshiro256PlusPlus) -> Vec<usize> {
     if let Some(index) = index {
         let middle = middle_of(index, n as f64 / everybody as f64);
-        let chosen = |(at, z): (usize, &f64)| (share(rng) < logistic(middle + z)).then_some(at as u32);
+        let chosen = |(at, z): (usize, &f64)| (share(rng) < logistic(middle + z)).then_some(at);
         return index.iter().enumerate().filter_map(chosen).collect();
     }
     // As many as are wanted of those that are left (Knuth's algorithm S).
     let mut rows = Vec::with_capacity(n);
     for at in 0..everybody {
         if share(rng) * ((everybody - at) as f64) < (n - rows.len()) as f64 {
-            rows.push(at as u32);
+            rows.push(at);
         }
     }
     rows
+}
+
+/// The values of these people.
+fn rows<T: Copy>(values: &[T], people: &[usize]) -> Vec<T> {
+    people.iter().map(|&at| values[at]).collect()
 }
 
 /// A uniform number in [0, 1).
@@ -184,17 +185,11 @@ impl Column {
         }
     }
 
-    /// The same column of some people.
-    fn rows(&self, rows: &[u32]) -> Self {
+    /// Adds the values of these people once more.
+    fn double(&mut self, people: &[usize]) {
         match self {
-            Self::Numbers { bounds, values } => {
-                let values = rows.iter().map(|&row| values[row as usize]).collect();
-                Self::Numbers { bounds: *bounds, values }
-            }
-            Self::Levels { count, codes } => {
-                let codes = rows.iter().map(|&row| codes[row as usize]).collect();
-                Self::Levels { count: *count, codes }
-            }
+            Self::Numbers { values, .. } => values.extend_from_slice(&rows(values, people)),
+            Self::Levels { codes, .. } => codes.extend_from_slice(&rows(codes, people)),
         }
     }
 
@@ -228,7 +223,7 @@ mod tests {
         let index: Vec<f64> = (0..20_000).map(|at| f64::from(at) / 10_000.0 - 1.0).collect();
         let rows = members(index.len(), 5_000, Some(&index), &mut rng);
         assert!(rows.len().abs_diff(5_000) < 300, "{}", rows.len());
-        let mean = rows.iter().map(|&row| index[row as usize]).sum::<f64>() / rows.len() as f64;
+        let mean = rows.iter().map(|&row| index[row]).sum::<f64>() / rows.len() as f64;
         assert!(mean > 0.15, "those with a large index more often: {mean}");
     }
 }

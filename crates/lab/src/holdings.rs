@@ -65,12 +65,9 @@ impl Holdings {
         Self { people: People::new(rows, held), declared }
     }
 
-    /// Columns of parties that hold some of `everybody`: those at these positions.
-    pub(crate) fn of_some(everybody: usize, parties: Vec<(Vec<u32>, Vec<Column>)>) -> Self {
-        let (members, columns): (Vec<_>, Vec<_>) = parties.into_iter().unzip();
-        let declared = declare(&columns);
-        let held = members.into_iter().zip(columns.into_iter().map(held)).collect();
-        Self { people: People::some_at_each(everybody, held), declared }
+    /// The same if each party holds some of them only.
+    pub(crate) fn held_by(self, held: Vec<Vec<usize>>) -> Self {
+        Self { people: self.people.held_by(held), ..self }
     }
 
     /// Number of subjects.

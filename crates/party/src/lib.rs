@@ -69,6 +69,7 @@ pub mod audit;
 mod duplicates;
 pub mod entropy;
 mod error;
+pub mod ids;
 mod kept;
 pub mod ledger;
 mod lost;

@@ -8,6 +8,8 @@ use arrow_schema::{DataType, Field, Fields, Schema};
 use numpy::PyArray1;
 use potluck_release::dataset::Completeness;
 use potluck_release::files::Existing;
+use potluck_release::findings::Sentence;
+use potluck_release::people;
 use potluck_release::statement::{self, Guarantee};
 use potluck_release::{Error as ReleaseError, Release, summary};
 use pyo3::prelude::*;
@@ -103,10 +105,22 @@ impl PublicDataset {
     }
 
     /// What each party's release says of its columns, in original units: means, spreads,
-    /// covariances, and how much of it is noise.
+    /// covariances, how much of it is noise, and in studies of format 2 how many people it has,
+    /// which values are missing and how they are distributed.
     fn moments<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>, Error> {
         let moments = work::away(py, || summary::of_dataset(&self.content))?;
         Ok(json::to_python(py, &moments)?)
+    }
+
+    /// Whom parties have in common, and how these differ from all of a party's; None where all
+    /// parties hold the same people by the study's definition.
+    fn people<'py>(&self, py: Python<'py>) -> Result<Option<Bound<'py, PyAny>>, Error> {
+        let Some(found) = work::away(py, || people::of_dataset(&self.content))? else { return Ok(None) };
+        let told = |sentences: Vec<Sentence>| sentences.iter().map(ToString::to_string).collect::<Vec<_>>();
+        let mut value = serde_json::to_value(&found).expect("what is said of people is plain data");
+        value["alarms"] = json!(told(found.alarms()));
+        value["differences"] = json!(told(found.differences()));
+        Ok(Some(json::to_python(py, &value)?))
     }
 
     /// What the releases promise to a person in the data, in words: each alone, then all together.

@@ -160,6 +160,22 @@ impl Model {
         self.content.label_unit.as_deref()
     }
 
+    /// What must be known before anything else, sentence by sentence: parties that seem to have the
+    /// wrong people in common.
+    #[getter]
+    fn alarms(&self) -> Vec<String> {
+        let findings = self.content.findings();
+        let of_people = findings.iter().filter(|said| said.is_about_people());
+        of_people.map(|said| said.sentence.to_string()).collect()
+    }
+
+    /// What the variance of each coefficient is made of, as shares by name, or None where the
+    /// learner does not know.
+    #[getter]
+    fn parts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        json::to_python(py, &self.values(|one| one.parts))
+    }
+
     /// Names of the features.
     #[getter]
     fn features(&self) -> Vec<String> {
@@ -228,7 +244,7 @@ impl Model {
         self.content.diagnostics.degrees
     }
 
-    /// Number of people.
+    /// Number of people; of the label's party, where parties hold different ones.
     #[getter]
     fn rows(&self) -> u64 {
         self.content.diagnostics.rows
@@ -294,12 +310,14 @@ impl Model {
         self.content.r_squared_mark()
     }
 
-    /// What to read before the first number, sentence by sentence, under `findings_heading`.
+    /// What to read before the first number beside `alarms`, sentence by sentence, under
+    /// `findings_heading`.
     #[getter]
     fn opening(&self) -> Vec<String> {
         let fault = self.content.diagnostics.fault().map(|fault| format!("Careful: {fault}."));
         let findings = self.content.findings();
-        fault.into_iter().chain(findings.iter().map(|said| said.sentence.to_string())).collect()
+        let others = findings.iter().filter(|said| !said.is_about_people());
+        fault.into_iter().chain(others.map(|said| said.sentence.to_string())).collect()
     }
 
     /// What stands above the findings.

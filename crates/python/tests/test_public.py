@@ -305,7 +305,53 @@ def test_p_values_belong_to_the_intervals(dataset):
             assert min(abs(low), abs(high)) < 1e-6 * (high - low)
 
 
-KINDS = ["label-tails", "feature-tails", "label-unresolved", "feature-unresolved", "confounders"]
+def test_a_dataset_says_who_is_where(tmp_path):
+    """Parties that write ids differently are told first; those that share everybody are not."""
+    rng = numpy.random.default_rng(3)
+    rows = 4000
+    age = rng.uniform(20, 80, rows)
+    for rules, matches in [([], False), (["strip-zeros"], True)]:
+        study = potluck.Study.new(
+            name="cohorts",
+            rows=rows,
+            epsilon=20,
+            delta=1e-6,
+            id="text",
+            id_rules=rules or None,
+            format=2,
+            parties={"north": [potluck.Numeric("age", 18, 90)], "south": [potluck.Numeric("pressure", 60, 160)]},
+        ).seal()
+        tables = {
+            "north": {"id": [f"P{at:06}" for at in range(rows)], "age": numpy.where(rng.random(rows) < 0.3, numpy.nan, age)},
+            "south": {"id": [f"P{at}" for at in range(rows)], "pressure": 80 + 0.5 * age + rng.normal(0, 5, rows)},
+        }
+        published = []
+        for party, columns in tables.items():
+            ledger, out = tmp_path / f"{party}{matches}.ledger", tmp_path / f"{party}{matches}.parquet"
+            potluck.Ledger(ledger).init("people", epsilon=20, delta=1e-6)
+            table = pyarrow.table(columns)
+            published.append(potluck.release(study, party, table, ledger=ledger, out=out, accept_low_accuracy=True))
+        dataset = potluck.join(study, published)
+        people = dataset.people()
+        (overlap,) = people["overlaps"]
+        north = dataset.moments()[0]
+        assert abs(north["people"]["value"] - rows) < 0.1 * rows
+        (column,) = north["columns"]
+        assert abs(column["missing"]["value"] - 0.3) < 0.1
+        quantiles = [one["value"] for one in column["distribution"]["quantiles"]]
+        assert quantiles == sorted(quantiles) and abs(quantiles[2] - 50) < 6
+        regression = LinearRegression().fit(dataset, "pressure")
+        assert regression.parts_[0]["people"] > 0
+        if matches:
+            assert people["alarms"] == [] and overlap["interval"][1] == 1
+            assert abs(regression.coef_[0] - 0.5) < 5 * regression.bse_[0]
+        else:
+            assert overlap["finding"] == "nobody-in-common" and "do their ids match?" in people["alarms"][0]
+            assert regression.summary().startswith("Careful: The parties that hold pressure and age")
+            assert regression.findings_[0][0].kind == "nobody-in-common"
+
+
+KINDS = ["label-tails", "feature-tails", "label-unresolved", "feature-unresolved", "confounders", "feature-missing"]
 
 
 def with_findings(regression, kinds):

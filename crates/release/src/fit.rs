@@ -4,8 +4,8 @@ use potluck_core::calibrated::Frame;
 use potluck_core::encoding::Encoder;
 use potluck_core::learn::{
     self, Affine, Centre, Clipping, Coefficients, Concern, DeclaredOverlaps, Evidence, Fit, Interval, Level,
-    LocalMoments, OverlapConcern, PartyPeople, People, Released, Ridge, ShareConcerns, Stability,
-    VarianceParts, debiased, explained_share, ols, posterior,
+    LocalMoments, Overlap, PartyPeople, People, Released, Ridge, ShareConcerns, Stability, VarianceParts,
+    debiased, explained_share, ols, posterior,
 };
 
 use crate::dataset::PublicDataset;
@@ -14,6 +14,7 @@ use crate::model::{
     Coefficient, Diagnostics, Eigenvalues, Estimand, Estimate, Learner, Model, Parts, RSquared, Term,
     noise_share,
 };
+use crate::people;
 use crate::statement;
 use crate::study::{Column, Domain, Party, Study};
 use crate::{Error, FORMAT, SOFTWARE};
@@ -78,7 +79,7 @@ pub(crate) struct Units {
 
 impl Encoded<'_> {
     /// Middle and half-width of the public range.
-    fn public(&self) -> (f64, f64) {
+    pub(crate) fn public(&self) -> (f64, f64) {
         match self.column.encoder() {
             Encoder::Numeric(bounds) => (bounds.midpoint(), bounds.half_width()),
             Encoder::Categorical(_) => (0.0, 1.0),
@@ -92,7 +93,7 @@ impl Encoded<'_> {
 
 /// What the stages of a calibrated release published.
 pub(crate) struct Calibrated {
-    frame: Frame,
+    pub(crate) frame: Frame,
     pub(crate) moments: LocalMoments,
     pub(crate) clipping: Vec<Clipping>,
     centres: Vec<Centre>,
@@ -125,6 +126,13 @@ impl PartyEvidence {
             mixed.noise_level() * mixed.scale() / mixed.scale_of(last)
         });
         Ok(Self { noise: mixed.noise_level(), presence_noise, calibrated })
+    }
+
+    /// What the party publishes of its people, with its column of presence.
+    pub(crate) fn people<'a>(&'a self, presence: &'a [f64]) -> Result<PartyPeople<'a>, Error> {
+        let moments = &self.calibrated.as_ref().ok_or(Error::Stages)?.moments;
+        let values = moments.present.as_ref().ok_or(Error::Stages)?;
+        Ok(PartyPeople { presence, presence_noise: self.presence_noise.ok_or(Error::Stages)?, values })
     }
 
     /// Units of the party's encoded column at `at`.
@@ -397,6 +405,17 @@ impl<'a> Material<'a> {
         self.parties.iter().find_map(of_party).unwrap_or(Clipping::NONE)
     }
 
+    /// The name of an encoded column, and that of its party.
+    pub(crate) fn column(&self, column: usize) -> (String, &str) {
+        let Encoded { party, term, .. } = &self.encoded[column];
+        (term.name(), party.name())
+    }
+
+    /// Whether parties hold different people, and tell who is there.
+    pub(crate) fn has_presence(&self) -> bool {
+        !self.presence.is_empty()
+    }
+
     fn released(&self) -> Result<Released<'_>, Error> {
         Ok(Released::new(&self.columns, &self.noise, self.study.definition().rows())?)
     }
@@ -431,10 +450,7 @@ impl<'a> Material<'a> {
         for (at, ((members, evidence), &(name, presence))) in
             self.parties.iter().zip(&self.presence).enumerate()
         {
-            let moments = &evidence.calibrated.as_ref().ok_or(Error::Stages)?.moments;
-            let values = moments.present.as_ref().ok_or(Error::Stages)?;
-            let presence_noise = evidence.presence_noise.ok_or(Error::Stages)?;
-            parties.push((members.clone(), PartyPeople { presence, presence_noise, values }));
+            parties.push((members.clone(), evidence.people(presence)?));
             for (other, &(before, _)) in self.presence[..at].iter().enumerate() {
                 declared = declared.with((other, at), self.study.definition().overlap(before, name));
             }
@@ -450,9 +466,7 @@ impl<'a> Material<'a> {
             Concern::LabelUnresolved => FindingKind::LabelUnresolved,
             Concern::FeatureUnresolved => FindingKind::FeatureUnresolved,
             Concern::Confounders(_) => FindingKind::Confounders,
-            Concern::Overlap(OverlapConcern::Nobody) => FindingKind::NobodyInCommon,
-            Concern::Overlap(OverlapConcern::Unseen) => FindingKind::OverlapUnseen,
-            Concern::Overlap(OverlapConcern::Undeclared) => FindingKind::OverlapUndeclared,
+            Concern::Overlap(concern) => people::kind(*concern),
             Concern::LabelMissing => FindingKind::LabelMissing,
             Concern::FeatureMissing => FindingKind::FeatureMissing,
         };
@@ -462,16 +476,35 @@ impl<'a> Material<'a> {
 
     /// What the learner is concerned about in the explained share.
     fn share_findings(&self, concerns: &ShareConcerns) -> Vec<Finding> {
-        let finding = |kind, columns| Finding { kind, columns };
-        [
-            concerns.label_tails.then(|| finding(FindingKind::LabelTails, Vec::new())),
-            concerns.label_unresolved.then(|| finding(FindingKind::LabelUnresolved, Vec::new())),
-            (!concerns.feature_tails.is_empty())
-                .then(|| finding(FindingKind::FeatureTails, self.names(&concerns.feature_tails))),
-        ]
-        .into_iter()
-        .flatten()
-        .collect()
+        let finding = |kind, columns: &[usize]| Finding { kind, columns: self.names(columns) };
+        let of_label = |is: bool, kind| is.then(|| finding(kind, &[]));
+        let of_features = |columns: &[usize], kind| (!columns.is_empty()).then(|| finding(kind, columns));
+        let of_overlaps =
+            concerns.overlaps.iter().map(|(concern, columns)| finding(people::kind(*concern), columns));
+        let of_values = [
+            of_label(concerns.label_tails, FindingKind::LabelTails),
+            of_label(concerns.label_unresolved, FindingKind::LabelUnresolved),
+            of_features(&concerns.feature_tails, FindingKind::FeatureTails),
+            of_label(concerns.label_missing, FindingKind::LabelMissing),
+            of_features(&concerns.feature_missing, FindingKind::FeatureMissing),
+        ];
+        of_overlaps.chain(of_values.into_iter().flatten()).collect()
+    }
+
+    /// What is wrong with the people that the label's party and those of the features have in
+    /// common, whatever learns.
+    fn overlap_findings(&self, label: usize, features: &[usize]) -> Result<Vec<Vec<Finding>>, Error> {
+        if !self.has_presence() {
+            return Ok(vec![Vec::new(); features.len()]);
+        }
+        let people = self.people(&self.released()?)?;
+        let party_of = |column: usize| self.parties.iter().position(|(members, _)| members.contains(&column));
+        let of_feature = |&column: &usize| {
+            let overlap = party_of(label).zip(party_of(column)).and_then(|(a, b)| people.overlap(a, b));
+            let kind = overlap.and_then(Overlap::concern).map(people::kind);
+            kind.map(|kind| Finding { kind, columns: Vec::new() }).into_iter().collect()
+        };
+        Ok(features.iter().map(of_feature).collect())
     }
 
     /// Names of the columns that these encoded ones belong to, each once.
@@ -532,7 +565,7 @@ struct Found {
 }
 
 impl Found {
-    fn least_squares(fit: Fit, dataset: &PublicDataset) -> Self {
+    fn least_squares(fit: Fit, findings: Vec<Vec<Finding>>, dataset: &PublicDataset) -> Self {
         let spectrum = &fit.spectrum;
         let eigenvalues = Eigenvalues {
             smallest: spectrum.smallest(),
@@ -552,7 +585,7 @@ impl Found {
                 ..diagnostics(dataset)
             },
             weights: fit.coefficients.weights().to_vec(),
-            findings: vec![Vec::new(); fit.coefficients.weights().len()],
+            findings,
             coefficients: fit.coefficients,
             parts: None,
             intervals: None,
@@ -579,9 +612,13 @@ impl Found {
             let squares: f64 = material.columns[j].iter().map(|z| z * z).sum();
             material.noise[j].powi(2) * material.columns[j].len() as f64 / squares
         });
+        // Where everybody is everywhere, these are all.
+        let home = evidence.parties.iter().position(|members| members.contains(&label));
+        let rows = home.map_or(0, |home| evidence.people.held()[home].round() as u64);
         Ok(Self {
-            estimand: Estimand::Study,
+            estimand: if material.has_presence() { Estimand::LabelPeople } else { Estimand::Study },
             diagnostics: Diagnostics {
+                rows,
                 degrees: fit.estimate.degrees() as u64,
                 r_squared: Some(RSquared {
                     estimate: r_squared.estimate,
@@ -625,10 +662,15 @@ pub fn fit(dataset: &PublicDataset, regression: &Regression) -> Result<Model, Er
         material.is_calibrated(),
     )?;
     let released = material.released()?;
+    let of_people = || material.overlap_findings(label, &features);
     let found = match regression.learner {
-        Learner::Ols => Found::least_squares(ols(&released, label, &features, regression.ridge)?, dataset),
+        Learner::Ols => {
+            let fit = ols(&released, label, &features, regression.ridge)?;
+            Found::least_squares(fit, of_people()?, dataset)
+        }
         Learner::Debiased => {
-            Found::least_squares(debiased(&released, label, &features, regression.ridge)?, dataset)
+            let fit = debiased(&released, label, &features, regression.ridge)?;
+            Found::least_squares(fit, of_people()?, dataset)
         }
         Learner::Posterior => Found::posterior(&material, label, &features, regression.level, dataset)?,
     };

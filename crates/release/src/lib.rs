@@ -54,6 +54,7 @@ pub mod fit;
 pub mod guard;
 pub mod model;
 pub mod parquet_file;
+pub mod people;
 pub mod place;
 pub mod plan;
 pub mod preview;

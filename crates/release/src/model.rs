@@ -49,10 +49,13 @@ pub enum Estimand {
     StudyRows,
     /// The coefficients of the study itself: of the regression of all its subjects.
     Study,
+    /// The coefficients of the regression of all people of the label's party, where parties hold
+    /// different people.
+    LabelPeople,
 }
 
 impl Estimand {
-    const ALL: [Self; 3] = [Self::Attenuated, Self::StudyRows, Self::Study];
+    const ALL: [Self; 4] = [Self::Attenuated, Self::StudyRows, Self::Study, Self::LabelPeople];
 
     /// Its name in files.
     pub fn name(self) -> &'static str {
@@ -60,6 +63,7 @@ impl Estimand {
             Self::Attenuated => "attenuated",
             Self::StudyRows => "study-rows",
             Self::Study => "study",
+            Self::LabelPeople => "label-people",
         }
     }
 
@@ -69,6 +73,7 @@ impl Estimand {
             Self::Attenuated => text.starts_with("coefficients among the noisy columns"),
             Self::StudyRows => text.starts_with("coefficients of the study's own rows"),
             Self::Study => text.starts_with("coefficients of the study itself"),
+            Self::LabelPeople => text.starts_with("coefficients among the people of the label's party"),
         };
         Self::ALL.into_iter().find(|estimand| text == estimand.name() || of_sentence(estimand))
     }
@@ -81,6 +86,9 @@ impl fmt::Display for Estimand {
             Self::StudyRows => "coefficients of the study's own rows",
             Self::Study => {
                 "coefficients of the study itself, that is of the regression of all its subjects, missing values counting as the middle of their column"
+            }
+            Self::LabelPeople => {
+                "coefficients among the people of the label's party, as if no value were missing"
             }
         })
     }
@@ -257,7 +265,8 @@ pub struct Eigenvalues {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Diagnostics {
-    /// Number of subjects.
+    /// Number of subjects; where parties hold different people, about how many the label's party
+    /// has.
     pub rows: u64,
     /// Number of released rows.
     pub released_rows: u64,

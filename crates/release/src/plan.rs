@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::Error;
 use crate::exchange::GuaranteeNumbers;
 use crate::statement::Guarantee;
-use crate::study::{AnyStudy, Study};
+use crate::study::{AnyStudy, Format, Study};
 use crate::warnings;
 
 /// What a study promises and costs.
@@ -69,6 +69,10 @@ pub struct PlanOfParty {
 pub struct ExpectedAccuracy {
     /// How much of the label the features are taken to explain.
     pub signal: f64,
+    /// The share of the smaller one's people that any two parties are taken to have in common, in
+    /// studies whose parties may hold different people.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub overlap: Option<f64>,
     /// Standard error of a coefficient, in standard deviations of the label for one of the feature.
     pub coefficient_error: f64,
     /// The same for the party whose coefficients are the least certain.
@@ -85,7 +89,14 @@ impl Plan {
     /// The plan of a study; of one that is not sealed yet, with the numbers it would be sealed
     /// with.
     pub fn new(study: &Study, sealed: bool) -> Result<Self, Error> {
+        Self::at(study, sealed, None)
+    }
+
+    /// The same if any two parties have this share of the smaller one's people in common; nothing
+    /// is what the study lets expect.
+    pub fn at(study: &Study, sealed: bool, overlap: Option<f64>) -> Result<Self, Error> {
         let definition = study.definition();
+        let taken = overlap.unwrap_or_else(|| study.usual_overlap());
         let shares = noise_shares(study)?;
         let mut parties = Vec::new();
         for (party, noise_share) in definition.parties().iter().zip(shares) {
@@ -100,7 +111,7 @@ impl Plan {
                 release_bytes: bytes(study, party.width()),
             });
         }
-        let outlook = outlook(study)?;
+        let outlook = study.prospect_at(taken)?.outlook(TYPICAL_SIGNAL);
         Ok(Self {
             study: definition.name().to_owned(),
             sealed,
@@ -113,11 +124,12 @@ impl Plan {
             joint: Guarantee::joint(study, definition.parties().len()).into(),
             outlook: ExpectedAccuracy {
                 signal: TYPICAL_SIGNAL,
+                overlap: (definition.format() == Format::Two).then_some(taken),
                 coefficient_error: outlook.coefficient_error,
                 worst_coefficient_error: outlook.worst_coefficient_error,
                 recovered: outlook.recovered,
                 r_squared_error: outlook.r_squared_error,
-                smallest_useful_rows: study.smallest_useful_rows(),
+                smallest_useful_rows: study.smallest_useful_rows(taken),
             },
             warnings: warnings::of_study(study)?,
             dataset_bytes: bytes(study, definition.width()),
@@ -128,8 +140,13 @@ impl Plan {
     /// The plan of a study, sealed or not, and the study with all its numbers. None depends on the
     /// key.
     pub fn of(study: &AnyStudy) -> Result<(Study, Self), Error> {
+        Self::of_at(study, None)
+    }
+
+    /// The same if any two parties have this share of the smaller one's people in common.
+    pub fn of_at(study: &AnyStudy, overlap: Option<f64>) -> Result<(Study, Self), Error> {
         let (study, sealed) = study.numbers()?;
-        let plan = Self::new(&study, sealed)?;
+        let plan = Self::at(&study, sealed, overlap)?;
         Ok((study, plan))
     }
 }
@@ -172,7 +189,7 @@ pub fn futility(study: &Study) -> Option<Futility> {
     (recovered < FUTILE).then(|| Futility {
         rows: study.definition().rows(),
         recovered,
-        smallest_useful_rows: study.smallest_useful_rows(),
+        smallest_useful_rows: study.smallest_useful_rows(study.usual_overlap()),
     })
 }
 

@@ -1,19 +1,18 @@
 //! Made-up people, and what stands for them when rows are mixed.
 
-use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::OnceLock;
 
-use potluck_core::encoding::{RowEncoder, Values};
+use potluck_core::encoding::{MISSING_LEVEL, RowEncoder, Values};
 use potluck_core::mixing::{MixingKey, SubjectDigest};
 use potluck_core::stage::{Stage, Statistic};
 
 /// Made-up values of one column.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Column {
-    /// Numbers; NaN is missing.
+    /// Numbers.
     Numbers(Vec<f64>),
-    /// Level codes, counted from 0; [`potluck_core::encoding::MISSING_LEVEL`] is missing.
+    /// Level codes, counted from 0.
     Levels(Vec<u32>),
 }
 
@@ -25,7 +24,31 @@ impl Column {
         }
     }
 
-    fn batch(&self, rows: Range<usize>) -> Values<'_> {
+    /// The values of these people.
+    fn of(&self, people: &[usize]) -> Self {
+        match self {
+            Self::Numbers(numbers) => Self::Numbers(people.iter().map(|&at| numbers[at]).collect()),
+            Self::Levels(codes) => Self::Levels(people.iter().map(|&at| codes[at]).collect()),
+        }
+    }
+
+    /// Takes the values away that are not `there`.
+    pub(crate) fn without(&mut self, mut there: impl FnMut() -> bool) {
+        match self {
+            Self::Numbers(numbers) => {
+                for number in numbers {
+                    *number = if there() { *number } else { f64::NAN };
+                }
+            }
+            Self::Levels(codes) => {
+                for code in codes {
+                    *code = if there() { *code } else { MISSING_LEVEL };
+                }
+            }
+        }
+    }
+
+    pub(crate) fn batch(&self, rows: Range<usize>) -> Values<'_> {
         match self {
             Self::Numbers(numbers) => Values::Numbers(&numbers[rows]),
             Self::Levels(codes) => Values::Levels(&codes[rows]),
@@ -37,8 +60,8 @@ impl Column {
 pub struct People {
     rows: usize,
     parties: Vec<Vec<Column>>,
-    /// Who each party's rows are, by position among everybody.
-    members: Option<Vec<Vec<u32>>>,
+    /// Whom each party holds, in order; everybody if it is not said.
+    held: Option<Vec<Vec<usize>>>,
     first: OnceLock<FirstSums>,
 }
 
@@ -49,53 +72,42 @@ struct FirstSums {
 }
 
 impl People {
-    /// So many people, whom every party holds; every column has a value for each, which may be
-    /// missing.
+    /// So many people; every column has a value for each.
     pub fn new(rows: usize, parties: Vec<Vec<Column>>) -> Self {
         assert!(parties.iter().flatten().all(|column| column.len() == rows), "one value a person");
-        Self { rows, parties, members: None, first: OnceLock::new() }
+        Self { rows, parties, held: None, first: OnceLock::new() }
     }
 
-    /// So many people, some of whom each party holds: those at these positions, one a row of its
-    /// columns.
-    pub fn some_at_each(rows: usize, parties: Vec<(Vec<u32>, Vec<Column>)>) -> Self {
-        for (members, columns) in &parties {
-            assert!(columns.iter().all(|column| column.len() == members.len()), "one value a person");
-            assert!(members.iter().all(|&member| (member as usize) < rows), "members are people");
-        }
-        let (members, parties) = parties.into_iter().unzip();
-        Self { rows, parties, members: Some(members), first: OnceLock::new() }
-    }
-
-    /// How many they are, at all parties together.
-    pub fn rows(&self) -> usize {
-        self.rows
+    /// The same if each party holds some of them only, named in order.
+    #[must_use]
+    pub fn held_by(self, held: Vec<Vec<usize>>) -> Self {
+        assert_eq!(held.len(), self.parties.len(), "it is known of every party");
+        Self { held: Some(held), first: OnceLock::new(), ..self }
     }
 
     /// How many a party holds.
     pub fn rows_of(&self, party: usize) -> usize {
-        self.members.as_ref().map_or(self.rows, |members| members[party].len())
+        self.held(party).map_or(self.rows, <[usize]>::len)
     }
 
     /// Whether every party holds everybody.
     pub fn are_everywhere(&self) -> bool {
-        self.members.is_none()
+        self.held.is_none()
     }
 
-    /// What stands for some of a party's people.
-    pub(crate) fn subjects<'a>(
-        &self,
-        party: usize,
-        rows: Range<usize>,
-        everybody: &'a Subjects,
-    ) -> Cow<'a, [SubjectDigest]> {
-        let digests = everybody.digests();
-        match &self.members {
-            None => Cow::Borrowed(&digests[rows]),
-            Some(members) => {
-                Cow::Owned(members[party][rows].iter().map(|&at| digests[at as usize]).collect())
-            }
-        }
+    /// Whom a party holds, if not everybody.
+    pub(crate) fn held(&self, party: usize) -> Option<&[usize]> {
+        self.held.as_ref().map(|held| held[party].as_slice())
+    }
+
+    /// Values of these people, column by column.
+    pub(crate) fn of(&self, party: usize, people: &[usize]) -> Vec<Column> {
+        self.parties[party].iter().map(|column| column.of(people)).collect()
+    }
+
+    /// How many they are.
+    pub fn rows(&self) -> usize {
+        self.rows
     }
 
     /// The columns of each party.

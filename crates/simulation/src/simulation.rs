@@ -1,6 +1,6 @@
 //! The releases of all parties at once.
 
-use potluck_core::encoding::EncodedRows;
+use potluck_core::encoding::{EncodedRows, Values};
 use potluck_core::mixing::{Mixing, add_bernoulli, add_buckets, add_sparse};
 use potluck_core::stage::{Stage, Statistic};
 use potluck_release::dataset::Completeness;
@@ -95,11 +95,11 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    /// Calls `add` with the position of the first of each batch of so many rows, and of the one
-    /// behind the last.
-    fn batches(rows: usize, mut add: impl FnMut(usize, usize)) {
-        for first in (0..rows).step_by(BATCH) {
-            add(first, rows.min(first + BATCH));
+    /// Calls `add` with the rows of each batch, and the position of the first and of the one behind
+    /// the last.
+    fn batches(&self, mut add: impl FnMut(usize, usize)) {
+        for first in (0..self.people.rows()).step_by(BATCH) {
+            add(first, self.people.rows().min(first + BATCH));
         }
     }
 
@@ -108,10 +108,21 @@ impl<'a> Simulation<'a> {
         let mut encoded = EncodedRows::default();
         let of_party = |(party, stage): (usize, &Stage)| {
             let mut sums = vec![0; stage.coordinates()];
-            Self::batches(self.people.rows_of(party), |first, end| {
+            if let Some(held) = self.people.held(party) {
+                for some in held.chunks(BATCH) {
+                    let columns = self.people.of(party, some);
+                    let values: Vec<Values<'_>> =
+                        columns.iter().map(|own| own.batch(0..some.len())).collect();
+                    stage.encode(&values, some.len(), &mut encoded);
+                    let subjects: Vec<_> = some.iter().map(|&at| self.subjects.digests()[at]).collect();
+                    stage.accumulate(&subjects, 0, &encoded, &mut sums);
+                }
+                return sums;
+            }
+            self.batches(|first, end| {
                 stage.encode(&self.people.batch(party, first..end), end - first, &mut encoded);
-                let subjects = self.people.subjects(party, first..end, self.subjects);
-                stage.accumulate(&subjects, first as u64, &encoded, &mut sums);
+                let subjects = &self.subjects.digests()[first..end];
+                stage.accumulate(subjects, first as u64, &encoded, &mut sums);
             });
             sums
         };
@@ -136,7 +147,7 @@ impl<'a> Simulation<'a> {
         let mut sums = vec![0; k as usize * width];
         let mut encoded = EncodedRows::default();
         let mut rows = vec![0; BATCH * width];
-        Self::batches(self.people.rows(), |first, end| {
+        self.batches(|first, end| {
             let rows = &mut rows[..(end - first) * width];
             let mut at = 0;
             for (party, stage) in stages.iter().enumerate() {

@@ -8,7 +8,7 @@ use potluck_core::learn::{Level, Ridge};
 use potluck_release::files::{Audience, check_writable, refuse_same_file, write_file};
 use potluck_release::findings::HEADING;
 use potluck_release::fit::{Regression, fit};
-use potluck_release::model::{Coefficient, Estimate, Parts, RSquared};
+use potluck_release::model::{Coefficient, Estimand, Estimate, Parts, RSquared};
 use potluck_release::{Error, Model, PublicDataset};
 
 use super::Settings;
@@ -75,12 +75,20 @@ pub(super) fn to_text(model: &Model) -> String {
 pub(super) fn opening(model: &Model) -> String {
     let fault = model.diagnostics.fault().map(|fault| format!("Careful: {fault}."));
     let findings = model.findings();
-    let sentences: Vec<String> =
-        fault.into_iter().chain(findings.iter().map(|said| said.sentence.to_string())).collect();
-    if sentences.is_empty() {
-        return String::new();
+    let (of_people, others): (Vec<_>, Vec<_>) = findings.iter().partition(|said| said.is_about_people());
+    let mut text = String::new();
+    for said in of_people {
+        let said = wrapped(&format!("Careful: {}", said.sentence), "");
+        text.push_str(&alarming(said.trim_end(), &io::stdout()));
+        text.push_str("\n\n");
     }
-    let mut text = alarming(&format!("{HEADING}:"), &io::stdout()) + "\n";
+    let sentences: Vec<String> =
+        fault.into_iter().chain(others.iter().map(|said| said.sentence.to_string())).collect();
+    if sentences.is_empty() {
+        return text;
+    }
+    text.push_str(&alarming(&format!("{HEADING}:"), &io::stdout()));
+    text.push('\n');
     for sentence in sentences {
         text.push_str(&wrapped(&sentence, "- "));
     }
@@ -144,8 +152,9 @@ fn cut_to(model: &Model) -> String {
 fn facts(model: &Model) -> String {
     let diagnostics = &model.diagnostics;
     let mark = model.r_squared_mark().map_or(String::new(), |mark| format!(" ({mark})"));
+    let n = if model.estimand == Estimand::LabelPeople { "people of the label's party" } else { "n" };
     let mut text = format!(
-        "\nn = {}, released rows = {}, R² = {}{mark}\n",
+        "\n{n} = {}, released rows = {}, R² = {}{mark}\n",
         diagnostics.rows,
         diagnostics.released_rows,
         r_squared(diagnostics.r_squared),

@@ -8,14 +8,23 @@ use anyhow::Result;
 use potluck_core::planning::USEFUL;
 use potluck_release::plan::{ExpectedAccuracy, Plan, PlanOfParty};
 use potluck_release::statement::{self, Guarantee};
+use potluck_release::study::Format;
 use potluck_release::{AnyStudy, Error, Study};
 
 use super::Settings;
 use crate::args;
+use crate::exit::WrongUsage;
 use crate::output::{alarming, counted, number, size, table};
 
 pub(super) fn run(arguments: &args::Plan, settings: &Settings<'_>) -> Result<()> {
-    let (study, plan) = Plan::of(&load(&arguments.study, arguments.base.base.as_deref())?)?;
+    let study = load(&arguments.study, arguments.base.base.as_deref())?;
+    if arguments.overlap.is_some() && study.definition().format() == Format::One {
+        return Err(WrongUsage(
+            "in a study of format 1 all parties hold the same people: leave --overlap out, or write the study with format = 2".to_owned(),
+        )
+        .into());
+    }
+    let (study, plan) = Plan::of_at(&study, arguments.overlap)?;
     settings.printer.result(&plan, || to_text(&study, &plan))
 }
 
@@ -33,6 +42,15 @@ pub(super) fn extends_text(base: &Study, new: usize) -> String {
         base.definition().name(),
         base.id()
     )
+}
+
+/// "200000 subjects", or about how many a party has where parties hold different people.
+pub(super) fn subjects(study: &Study) -> String {
+    let rows = study.definition().rows();
+    match study.definition().format() {
+        Format::One => format!("{rows} subjects"),
+        Format::Two => format!("about {rows} subjects at each party"),
+    }
 }
 
 /// What to expect, in words.
@@ -53,6 +71,13 @@ fn outlook_text(outlook: &ExpectedAccuracy) -> String {
     if let Some(rows) = outlook.smallest_useful_rows {
         let _ = writeln!(text, "  useful (recovers {}) from about {rows} subjects on", percent(USEFUL));
     }
+    if let Some(overlap) = outlook.overlap {
+        let _ = writeln!(
+            text,
+            "  if any two parties have {} of the smaller one's people in common (--overlap says otherwise);\n  people whom a party shares with no other only add noise: leave them out if both can tell who they are",
+            percent(overlap)
+        );
+    }
     text.push_str("`potluck simulate` tries it on made-up data in this shape.\n\n");
     text
 }
@@ -60,9 +85,9 @@ fn outlook_text(outlook: &ExpectedAccuracy) -> String {
 fn to_text(study: &Study, plan: &Plan) -> String {
     let definition = study.definition();
     let mut text = format!(
-        "Study {:?}: {} subjects, {}, {}, {} released rows\n\n",
+        "Study {:?}: {}, {}, {}, {} released rows\n\n",
         definition.name(),
-        definition.rows(),
+        subjects(study),
         counted(definition.parties().len(), "party", "parties"),
         counted(definition.width(), "encoded column", "encoded columns"),
         plan.k,

@@ -285,6 +285,15 @@ impl PartyPlan {
         Ok(second.iter().zip(third).zip(&cohort.counts[1]).map(count).collect())
     }
 
+    /// Standard deviation of the noise in each of the counts of [`Self::present`].
+    pub fn present_errors(&self) -> Vec<f64> {
+        let Some(cohort) = &self.cohort else { return Vec::new() };
+        let variance = |sigma: Sigma| sigma.get() as f64 * sigma.get() as f64;
+        let third = variance(cohort.joint.own);
+        let error = |&sigma: &Sigma| (variance(sigma) * third / (variance(sigma) + third)).sqrt();
+        cohort.counts[1].iter().map(error).collect()
+    }
+
     fn check_count(&self, stage: usize, sums: &[i64], expected: usize) -> Result<(), CalibratedError> {
         if sums.len() == expected {
             return Ok(());

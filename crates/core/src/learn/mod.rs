@@ -25,7 +25,9 @@ mod student;
 
 pub use coefficients::{Affine, Coefficients, Covariance, Interval, Level, Original};
 pub use least_squares::{Estimand, Fit, Ridge, Spectrum, Stability, debiased, ols};
-pub use local::{Centre, Clipping, LocalMoments, PresentValues, Tails};
+pub use local::{
+    Centre, Clipping, Distribution, Known, LocalMoments, PresentValues, Quantile, Tails, distributions,
+};
 pub use moments::{Moments, Solution};
 pub use posterior::{
     ColumnShift, Concern, DeclaredOverlaps, Evidence, ExplainedShare, Overlap, OverlapConcern, PartyPeople,

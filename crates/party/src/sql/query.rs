@@ -307,10 +307,10 @@ impl<'a> Writer<'a> {
 
     /// The id as it is told apart from others.
     pub(super) fn id(&self) -> String {
-        let column = self.dialect.identifier(self.source.id());
+        let id = self.source.id();
         match self.id_kind {
-            IdKind::Text => self.dialect.text_of(&column),
-            IdKind::Integer | IdKind::Row => column,
+            IdKind::Text => self.dialect.text_of(&id),
+            IdKind::Integer | IdKind::Row => id,
         }
     }
 
@@ -357,8 +357,7 @@ impl<'a> Writer<'a> {
         let mut columns = self.stored_values();
         columns.push((self.hash(&self.id()), "hash".to_owned()));
         if self.mixed.is_some() {
-            let id = self.dialect.identifier(self.source.id());
-            columns.push((self.dialect.digest(&self.key, &id), "digest".to_owned()));
+            columns.push((self.dialect.digest(&self.key, &self.source.id()), "digest".to_owned()));
         }
         columns
     }
@@ -725,7 +724,7 @@ impl<'a> Writer<'a> {
     pub(super) fn types(&self) -> String {
         let mut columns: Vec<String> =
             self.columns.iter().map(|column| self.dialect.identifier(column.name())).collect();
-        columns.push(self.dialect.identifier(self.source.id()));
+        columns.extend(self.source.ids().iter().map(|id| self.dialect.identifier(id)));
         let from = format!("{}\n  LIMIT 1", self.source.quoted_table());
         self.part("types", "CAST(0 AS bigint)", &self.dialect.types(&columns), &from)
     }

@@ -178,7 +178,7 @@ impl Results {
         let (&[rows, different, nameless], rest) =
             counts.split_first_chunk::<3>().ok_or_else(|| self.not_a_result())?;
         let (&checks, positions) = rest.split_first_chunk().ok_or_else(|| self.not_a_result())?;
-        let id = |reason, problem: &str| source.column_problem(source.id(), problem).refusing(reason);
+        let id = |reason, problem: &str| source.column_problem(&source.id_name(), problem).refusing(reason);
         if nameless != 0 {
             return Err(id(Refusal::Id, "ids are missing; every row needs one"));
         }

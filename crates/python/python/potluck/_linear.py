@@ -38,14 +38,28 @@ class Finding:
     kind
         ``"label-tails"`` and ``"feature-tails"``: values were cut, and the coefficient is about the cut ones;
         ``"label-unresolved"`` and ``"feature-unresolved"``: its interval cannot be relied on; ``"confounders"``: what
-        looks like its effect may come from `columns`.
+        looks like its effect may come from `columns`; ``"nobody-in-common"``, ``"overlap-undeclared"`` and
+        ``"overlap-unseen"``: the parties of the label and of the feature do not seem to hold the same people, so neither
+        its interval nor R² can be relied on; ``"label-missing"`` and ``"feature-missing"``: many values are missing, and
+        no interval shows it if that has to do with what they would be.
     columns
         Columns of other parties, for ``"confounders"``.
     text
         The finding in a sentence.
     """
 
-    kind: Literal["label-tails", "feature-tails", "label-unresolved", "feature-unresolved", "confounders"]
+    kind: Literal[
+        "nobody-in-common",
+        "overlap-undeclared",
+        "overlap-unseen",
+        "label-tails",
+        "feature-tails",
+        "label-unresolved",
+        "feature-unresolved",
+        "confounders",
+        "label-missing",
+        "feature-missing",
+    ]
     columns: tuple[str, ...]
     text: str
 
@@ -90,6 +104,10 @@ class LinearRegression:
     findings_
         What published numbers say against each of `coef_`: a list of `Finding` for each of `coef_names_`. An interval of
         the learner ``"posterior"`` holds where it is empty.
+    parts_
+        What the variance of each of `coef_` is made of: shares by name (``"privacy"``, ``"mixing"``, ``"correlations"``,
+        ``"sampling"``, ``"clipping"``, and ``"people"`` where parties hold different ones), or None where the learner does
+        not know.
     r_squared_
         Share of the label's variance that the features explain, or None where it cannot be estimated.
     model_
@@ -160,6 +178,7 @@ class LinearRegression:
             [Finding(cast(Any, kind), tuple(columns), text) for kind, columns, text in of_one]
             for of_one in model.findings
         ]
+        self.parts_ = model.parts
         self.r_squared_ = model.r_squared
         return self
 
@@ -384,7 +403,12 @@ def _coefficients(model: Model) -> list[str]:
 
 def _opening(model: Model) -> list[str]:
     """What to read before the first number: no line where nothing speaks against the fit."""
-    return [f"{model.findings_heading}:", *_listed(model.opening), ""] if model.opening else []
+    lines = []
+    for alarm in model.alarms:
+        lines += [*textwrap.wrap(f"Careful: {alarm}", _WIDTH), ""]
+    if model.opening:
+        lines += [f"{model.findings_heading}:", *_listed(model.opening), ""]
+    return lines
 
 
 def _notes(model: Model) -> list[str]:

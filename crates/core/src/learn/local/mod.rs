@@ -6,6 +6,7 @@
 
 mod centres;
 mod clipping;
+mod distribution;
 mod made_up;
 mod present;
 
@@ -16,6 +17,7 @@ use present::Clipped;
 
 pub use centres::Centre;
 pub use clipping::{Clipping, Tails};
+pub use distribution::{Distribution, Known, Quantile, distributions};
 pub use present::PresentValues;
 
 /// Means and covariances within one party, in standardised units, noise included.
