@@ -80,14 +80,19 @@ impl Holdings {
         k: Option<u64>,
         key: &MixingKey,
     ) -> Result<Study> {
+        let draft = self.draft(rows, privacy, k);
+        let (study, _) = Unsealed::from_json(&draft, None)?.seal::<anyhow::Error>(|| Ok(key.clone()))?;
+        Ok(study)
+    }
+
+    /// All that is public of it.
+    pub(crate) fn draft(&self, rows: usize, privacy: Privacy, k: Option<u64>) -> Value {
         let Privacy { epsilon, delta } = privacy;
-        let draft = json!({
+        json!({
             "format": potluck_release::FORMAT,
             "study": { "name": "lab", "rows": rows, "id": "integer", "k": k },
             "privacy": { "epsilon": epsilon, "delta": delta },
             "party": self.declared,
-        });
-        let (study, _) = Unsealed::from_json(&draft, None)?.seal::<anyhow::Error>(|| Ok(key.clone()))?;
-        Ok(study)
+        })
     }
 }

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use potluck_party::validation::{self, Levels, Validation};
 use potluck_party::{Reading, Resources, entropy};
 use potluck_release::files::{Audience, Existing, write_file};
+use potluck_release::forecast::{Asked, USUAL_EFFECT};
 use potluck_release::study::{self, Definition, Domain, Unsealed};
 use potluck_release::{AnyStudy, Error as ReleaseError, Plan};
 use potluck_simulation::{Rehearsal, Wanted};
@@ -414,9 +415,18 @@ impl Study {
     }
 
     /// What the study promises and costs, from public facts only: as `potluck plan --json` prints
-    /// it.
-    fn plan<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>, Error> {
-        let (_, plan) = work::away(py, || Plan::of(&self.content))?;
+    /// it. Its `forecast` is about a regression of `label` on all others, or of any column, and
+    /// counts people for an effect of this size, in standard deviations of the label for one of the
+    /// feature.
+    #[pyo3(signature = (*, label=None, effect=USUAL_EFFECT))]
+    fn plan<'py>(
+        &self,
+        py: Python<'py>,
+        label: Option<String>,
+        effect: f64,
+    ) -> Result<Bound<'py, PyAny>, Error> {
+        let asked = Asked { label, effect };
+        let (_, plan) = work::away(py, || Plan::asked(&self.content, &asked))?;
         Ok(json::to_python(py, &plan)?)
     }
 

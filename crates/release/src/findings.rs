@@ -210,18 +210,18 @@ impl Sentence {
         &self.0
     }
 
-    fn words(mut self, words: &str) -> Self {
+    pub(crate) fn words(mut self, words: &str) -> Self {
         self.0.push(Piece::Words(words.to_owned()));
         self
     }
 
-    fn name(mut self, name: &str) -> Self {
+    pub(crate) fn name(mut self, name: &str) -> Self {
         self.0.push(Piece::Name(name.to_owned()));
         self
     }
 
     /// "a, b and c", the last ones counted where there are many.
-    fn names(mut self, all: &[String], last: &str) -> Self {
+    pub(crate) fn names(mut self, all: &[String], last: &str) -> Self {
         let shown = if all.len() > NAMES { NAMES - 1 } else { all.len() };
         for (at, name) in all[..shown].iter().enumerate() {
             if at > 0 {

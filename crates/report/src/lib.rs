@@ -34,6 +34,7 @@ pub use chart::coefficients::{coefficient_plot, coefficient_plot_in};
 pub use chart::noise::{noise_plot, noise_plot_in};
 pub use chart::noticed::{Noticed, noticed_plot_in};
 pub use chart::parts::{parts_plot, parts_plot_in};
+pub use chart::people::people_plot_in;
 pub use described::described;
 pub use limits::{Point, limits};
 pub use page::{STYLESHEET, page};

@@ -141,8 +141,8 @@ fn study_text(study: &Study) -> String {
         }
     }
     let joint = Guarantee::joint(study, definition.parties().len());
-    let _ = writeln!(text, "\neach release: {}", Guarantee::of_party(study).in_numbers());
-    let _ = writeln!(text, "jointly:      {}", joint.in_numbers());
+    let _ = writeln!(text, "\neach release: {}", Guarantee::of_party(study).in_short());
+    let _ = writeln!(text, "jointly:      {}", joint.in_short());
     text
 }
 
@@ -191,7 +191,7 @@ fn dataset_text(dataset: &PublicDataset, summaries: &[PartySummary]) -> String {
         text.push_str(&columns_text(summary));
     }
     let _ = writeln!(text, "\n{}", columns_legend(summaries));
-    let _ = writeln!(text, "each release: {}", Guarantee::of_party(study).in_numbers());
+    let _ = writeln!(text, "each release: {}", Guarantee::of_party(study).in_short());
     for sentence in statement::joint(study, dataset.parties().count()) {
         let _ = writeln!(text, "{sentence}");
     }

@@ -8,6 +8,7 @@ pub(crate) mod coefficients;
 pub(crate) mod noise;
 pub(crate) mod noticed;
 pub(crate) mod parts;
+pub(crate) mod people;
 pub(crate) mod preview;
 
 use maud::{Markup, PreEscaped, html};
