@@ -250,11 +250,22 @@ pub(crate) enum KeyCommand {
 Examples:
   potluck plan study.toml --json | jq .joint
   potluck plan study.toml --overlap 0.6
+  potluck plan study.toml --label pressure --effect 0.05 --plot people.svg
   potluck plan later.toml --base study.sealed.toml")]
 pub(crate) struct Plan {
     /// The study, sealed or not
     #[arg(value_name = "STUDY")]
     pub(crate) study: PathBuf,
+    /// The label of the regression to forecast [default: any column]
+    #[arg(long, value_name = "COL")]
+    pub(crate) label: Option<String>,
+    /// The size of an effect to count people for, in standard deviations of the label for one of the
+    /// feature
+    #[arg(long, value_name = "SIZE", default_value_t = potluck_release::forecast::USUAL_EFFECT, allow_negative_numbers = true)]
+    pub(crate) effect: f64,
+    /// Write a plot of how many people it takes, as SVG
+    #[arg(long, value_name = "FILE")]
+    pub(crate) plot: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) base: BaseArgument,
     /// Which share of the smaller one's people any two parties have in common, from 0 to 1, as far
@@ -632,7 +643,7 @@ pub(crate) struct Fit {
 
 #[derive(Args)]
 #[command(
-    after_help = "Example:\n  potluck predict model.json --data new.csv --id patient > predictions.csv"
+    after_help = "Examples:\n  potluck predict model.json --data new.csv --id patient > predictions.csv\n  potluck predict model.json --data new.csv --id patient --interval 0.95\n\nAn interval holds the label of a new person with this probability, if what predictions miss is bell-shaped; \\\nit is as wide for everybody. Predictions of a level are shares, and have none."
 )]
 pub(crate) struct Predict {
     /// The model, from `potluck fit --out`
@@ -644,6 +655,9 @@ pub(crate) struct Predict {
     /// A column to carry over beside the prediction
     #[arg(long, value_name = "COL")]
     pub(crate) id: Option<String>,
+    /// Add the ends of intervals of this level, such as 0.95
+    #[arg(long, value_name = "LEVEL", allow_negative_numbers = true)]
+    pub(crate) interval: Option<f64>,
 }
 
 #[derive(Args)]

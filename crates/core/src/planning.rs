@@ -1,10 +1,15 @@
 //! Planning: how accurate regressions will be, from public facts only.
 //!
+//! What standard errors of coefficients to expect is a range ([`forecast`]); how much of what can be
+//! explained is recovered, one number.
+//!
 //! The learner's variance formulas need the strength of the signal and the spread of the columns,
 //! which nobody may look at. So the outlook is for a typical table: columns are bell-shaped,
 //! uncorrelated and well inside their bounds, and all features together explain a given share of
 //! the label (docs/LEARNERS.md#planning). It is checked against simulated releases (`cargo run
 //! --release -p potluck-lab -- planning`).
+
+pub mod forecast;
 
 use crate::accounting::Mu;
 use crate::calibrated::{CalibratedError, Layout, Plan};

@@ -12,6 +12,7 @@ use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use serde::Deserialize;
 
+use crate::family::{self, Truth};
 use crate::holdings::{Column, Holdings};
 use crate::seeds::Seed;
 use crate::table::Table;
@@ -258,6 +259,25 @@ impl Dataset {
         let encoded = rows.iter().flat_map(row).map(|&value| bounds.encode(value)).collect();
         let largest_party = self.sizes.iter().copied().max().unwrap_or(1);
         Table::new(self.width(), encoded, largest_party, self.holdings(rows))
+    }
+
+    /// All rows as their parties hold them, with what least squares finds in them.
+    pub(crate) fn with_truth(&self) -> family::Table {
+        let rows: Vec<usize> = (0..self.rows()).collect();
+        let holdings = self.holdings(&rows);
+        let label = self.width() - 1;
+        let column =
+            |at: usize| -> Vec<f64> { self.values[at..].iter().step_by(self.width()).copied().collect() };
+        let first_of_label_party = self.width() - self.sizes.last().copied().unwrap_or(0);
+        let is_reference = |at: usize| {
+            let before = at.checked_sub(1).map(|before| self.kinds[before]);
+            matches!(self.kinds[at], Kind::Level { .. }) && before != Some(self.kinds[at])
+        };
+        let name = |at: usize| if self.kinds[at] == Kind::Number { "number" } else { "levels" };
+        let features = (0..label)
+            .filter(|&at| !is_reference(at))
+            .map(|at| (Truth::unknown(name(at).to_owned(), at >= first_of_label_party, at), column(at)));
+        family::Table::new(holdings, (label, &column(label)), features.collect())
     }
 
     /// The columns as their parties would declare them: numbers in [0, 1], and levels.

@@ -87,22 +87,28 @@ impl Holdings {
     /// The sealed study of these columns, in this form, for so many subjects a party.
     pub(crate) fn study(
         &self,
-        Form { format, declares }: Form,
+        form: Form,
         rows: usize,
         privacy: Privacy,
         k: Option<u64>,
         key: &MixingKey,
     ) -> Result<Study> {
+        let draft = self.draft(form, rows, privacy, k);
+        let (study, _) = Unsealed::from_json(&draft, None)?.seal::<anyhow::Error>(|| Ok(key.clone()))?;
+        Ok(study)
+    }
+
+    /// All that is public of it.
+    pub(crate) fn draft(&self, form: Form, rows: usize, privacy: Privacy, k: Option<u64>) -> Value {
+        let Form { format, declares } = form;
         let Privacy { epsilon, delta } = privacy;
         let overlap = (declares && format == Format::Two && self.people.are_everywhere()).then_some("all");
-        let draft = json!({
+        json!({
             "format": format.number(),
             "study": { "name": "lab", "rows": rows, "id": "integer", "k": k, "overlap": overlap },
             "privacy": { "epsilon": epsilon, "delta": delta },
             "party": self.declared,
-        });
-        let (study, _) = Unsealed::from_json(&draft, None)?.seal::<anyhow::Error>(|| Ok(key.clone()))?;
-        Ok(study)
+        })
     }
 }
 

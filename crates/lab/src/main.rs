@@ -45,6 +45,7 @@ fn main() -> Result<()> {
         Experiment::Map(arguments) => experiments::map::run(arguments, common),
         Experiment::Robustness(arguments) => experiments::robustness::run(arguments, common),
         Experiment::Bias(arguments) => experiments::bias::run(arguments, common),
+        Experiment::Forecast(arguments) => experiments::forecast::run(arguments, common),
         Experiment::Planning(arguments) => experiments::planning::run(arguments, common),
         Experiment::Speed(arguments) => experiments::speed::run(arguments, common),
         Experiment::Growth(arguments) => experiments::growth::run(arguments, common),

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use potluck_release::Fault;
 use potluck_release::plan::Futility;
 use potluck_release::remedy::Problem;
-use potluck_release::statement::rounded_up;
+use potluck_release::statement::for_people;
 use potluck_release::study::{LARGER, TableRows};
 use thiserror::Error;
 
@@ -199,7 +199,7 @@ impl Overspend {
         };
         format!(
             "budget {name:?} (ε = {total}, δ = {of_total:e} in all, of which ε = {} is spent) does not allow this release at ε = {epsilon}, δ = {delta:e}; nothing was written or charged. {remedy}",
-            rounded_up(budget.spent_epsilon())
+            for_people(budget.spent_epsilon())
         )
     }
 }

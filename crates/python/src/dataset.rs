@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 use arrow_array::{ArrayRef, Float64Array, StructArray};
 use arrow_schema::{DataType, Field, Fields, Schema};
 use numpy::PyArray1;
+use potluck_release::columns::MIXED;
 use potluck_release::dataset::Completeness;
 use potluck_release::files::Existing;
 use potluck_release::findings::Sentence;
@@ -25,7 +26,8 @@ use crate::{json, work};
 ///
 /// It speaks the Arrow PyCapsule interface: pyarrow.table(dataset), polars.DataFrame(dataset) and
 /// DuckDB take it as it is. Its columns are encoded: `column` for numbers, `column=level` for
-/// levels, and its rows stand for many people each.
+/// levels, and its rows stand for many people each: in tables that are made of it, and in files,
+/// columns are named `mixed.column`, so that nobody takes them for those of people.
 #[pyclass(frozen, module = "potluck")]
 pub(crate) struct PublicDataset {
     content: potluck_release::PublicDataset,
@@ -44,7 +46,7 @@ impl PublicDataset {
 
     fn fields(&self) -> Fields {
         let names = self.content.columns().names().iter();
-        names.map(|name| Field::new(name, DataType::Float64, false)).collect()
+        names.map(|name| Field::new(format!("{MIXED}{name}"), DataType::Float64, false)).collect()
     }
 
     fn rows(&self) -> &StructArray {
@@ -150,7 +152,7 @@ impl PublicDataset {
     fn to_pandas<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let columns = PyDict::new(py);
         for (name, values) in self.content.columns().names().iter().zip(self.content.columns().values()) {
-            columns.set_item(name, PyArray1::from_slice(py, values))?;
+            columns.set_item(format!("{MIXED}{name}"), PyArray1::from_slice(py, values))?;
         }
         py.import("pandas")?.call_method1("DataFrame", (columns,))
     }

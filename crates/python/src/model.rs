@@ -120,6 +120,20 @@ impl Model {
         Ok(PyArray1::from_vec(py, predicted))
     }
 
+    /// The ends of intervals of predictions, of this level, that hold the label of a new person.
+    fn prediction_intervals<'py>(
+        &self,
+        py: Python<'py>,
+        predicted: Vec<f64>,
+        level: f64,
+    ) -> Result<(Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>), Error> {
+        let level = Level::new(level).map_err(ReleaseError::from)?;
+        let reach = self.content.prediction_reach(level)?;
+        let ends = |&value: &f64| -> (f64, f64) { self.content.within_reach(value, reach).into() };
+        let (low, high) = predicted.iter().map(ends).unzip();
+        Ok((PyArray1::from_vec(py, low), PyArray1::from_vec(py, high)))
+    }
+
     /// Predictions and labels of a table that has both, by row; a label that is missing is NaN, and
     /// one that is a level is 1 where a row has it, else 0.
     #[pyo3(signature = (data, *, tmp_dir=None, progress=None))]
@@ -224,6 +238,12 @@ impl Model {
         Ok(PyArray2::from_vec2(py, &self.content.covariance)?)
     }
 
+    /// By how much a prediction for a new person misses the label, as a standard deviation, or None.
+    #[getter]
+    fn prediction_error(&self) -> Option<f64> {
+        self.content.prediction_error
+    }
+
     /// Share of the label's variance that the features explain, or None where it cannot be
     /// estimated.
     #[getter]
@@ -318,6 +338,24 @@ impl Model {
         let findings = self.content.findings();
         let others = findings.iter().filter(|said| !said.is_about_people());
         fault.into_iter().chain(others.map(|said| said.sentence.to_string())).collect()
+    }
+
+    /// The sentence to take home.
+    #[getter]
+    fn headline(&self) -> String {
+        self.content.headline().to_string()
+    }
+
+    /// What to know of features that the others say nearly all of, a sentence each.
+    #[getter]
+    fn collinear(&self) -> Vec<String> {
+        self.content.collinear().iter().map(ToString::to_string).collect()
+    }
+
+    /// What each coefficient of a level compares it with, as "rather than no"; None for numbers.
+    #[getter]
+    fn references(&self) -> Vec<Option<String>> {
+        self.values(|one| self.content.reference(&one.term).map(|reference| reference.to_string()))
     }
 
     /// What stands above the findings.

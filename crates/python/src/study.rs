@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use potluck_party::validation::{self, Levels, Validation};
 use potluck_party::{Reading, Resources, entropy, ids};
 use potluck_release::files::{Audience, Existing, write_file};
+use potluck_release::forecast::{Asked, USUAL_EFFECT};
 use potluck_release::study::{self, Definition, Domain, Missing, Unsealed};
 use potluck_release::{AnyStudy, Error as ReleaseError, Plan};
 use potluck_simulation::{Rehearsal, Wanted};
@@ -513,15 +514,24 @@ impl Study {
     }
 
     /// What the study promises and costs, from public facts only: as `potluck plan --json` prints
-    /// it. `overlap` guesses which share of the smaller one's people any two parties have in
+    /// it. Its `forecast` is about a regression of `label` on all others, or of any column, and
+    /// counts people for an effect of this size, in standard deviations of the label for one of the
+    /// feature. `overlap` guesses which share of the smaller one's people any two parties have in
     /// common, from 0 to 1; without it, the study's own declaration counts, and all people where
     /// there is none.
-    #[pyo3(signature = (*, overlap=None))]
-    fn plan<'py>(&self, py: Python<'py>, overlap: Option<f64>) -> Result<Bound<'py, PyAny>, Error> {
+    #[pyo3(signature = (*, label=None, effect=USUAL_EFFECT, overlap=None))]
+    fn plan<'py>(
+        &self,
+        py: Python<'py>,
+        label: Option<String>,
+        effect: f64,
+        overlap: Option<f64>,
+    ) -> Result<Bound<'py, PyAny>, Error> {
         if overlap.is_some_and(|share| !(0.0..=1.0).contains(&share)) {
             return Err(Error::Input("overlap is a share: give a number from 0 to 1".to_owned()));
         }
-        let (_, plan) = work::away(py, || Plan::of_at(&self.content, overlap))?;
+        let asked = Asked { label, effect, overlap };
+        let (_, plan) = work::away(py, || Plan::asked(&self.content, &asked))?;
         Ok(json::to_python(py, &plan)?)
     }
 

@@ -3,21 +3,25 @@
 use potluck_core::calibrated::Frame;
 use potluck_core::encoding::Encoder;
 use potluck_core::learn::{
-    self, Affine, Centre, Clipping, Coefficients, Concern, DeclaredOverlaps, Evidence, Fit, Interval, Level,
-    LocalMoments, Overlap, PartyPeople, People, Released, Ridge, ShareConcerns, Stability, VarianceParts,
-    debiased, explained_share, ols, posterior,
+    self, Affine, Centre, Clipping, Coefficients, Concern, DeclaredOverlaps, Evidence, ExplainedShare, Fit,
+    Interval, Level, LocalMoments, Overlap, PartyPeople, People, Related, Released, Ridge, ShareConcerns,
+    Stability, VarianceParts, debiased, explained_share, ols, posterior,
 };
 
 use crate::dataset::PublicDataset;
 use crate::findings::{Finding, FindingKind};
 use crate::model::{
-    Coefficient, Diagnostics, Eigenvalues, Estimand, Estimate, Learner, Model, Parts, RSquared, Term,
-    noise_share,
+    Coefficient, Collinear, Diagnostics, Eigenvalues, Estimand, Estimate, Learner, Model, Parts, RSquared,
+    Term, noise_share,
 };
 use crate::people;
 use crate::statement;
 use crate::study::{Column, Domain, Party, Study};
 use crate::{Error, FORMAT, SOFTWARE};
+
+/// From this share on, what others explain of a feature is pointed out: its coefficient has ten
+/// times the variance that it would have alone.
+const NEARLY_ALL: f64 = 0.9;
 
 /// λ of the paper's synthetic experiment; small beside the variance of any column that spans its
 /// bounds.
@@ -507,6 +511,27 @@ impl<'a> Material<'a> {
         Ok(features.iter().map(of_feature).collect())
     }
 
+    /// Features that the others say nearly all of.
+    fn collinear(&self, features: &[usize], related: &[Related]) -> Vec<Collinear> {
+        let name = |at: usize| self.encoded[features[at]].term.name();
+        let of = |(at, related): (usize, &Related)| {
+            let (closest, correlation) = related.closest.filter(|_| related.by_others > NEARLY_ALL)?;
+            let by_others = related.by_others;
+            Some(Collinear { feature: name(at), by_others, closest: name(closest), correlation })
+        };
+        related.iter().enumerate().filter_map(of).collect()
+    }
+
+    /// By how much predictions of a number miss it, as a standard deviation, where the features
+    /// explain this much of it: of that, one standard error less is believed.
+    fn prediction_error(&self, evidence: &Evidence<'_>, label: usize, share: &ExplainedShare) -> Option<f64> {
+        let explained = (share.estimate - share.standard_error).clamp(0.0, 1.0);
+        let units = &self.units[label];
+        let seen = evidence.covariance[(label, label)].max(evidence.covariance_noise[label]);
+        let rest = units.affine.half().powi(2) * seen * (1.0 - explained);
+        self.encoded[label].is_numeric().then(|| (rest + units.mean_noise.powi(2)).sqrt())
+    }
+
     /// Names of the columns that these encoded ones belong to, each once.
     fn names(&self, encoded: &[usize]) -> Vec<String> {
         let mut names: Vec<String> = Vec::new();
@@ -562,6 +587,8 @@ struct Found {
     noise_share: Vec<f64>,
     estimand: Estimand,
     diagnostics: Diagnostics,
+    /// By how much predictions miss, where it is known.
+    prediction_error: Option<f64>,
 }
 
 impl Found {
@@ -590,6 +617,7 @@ impl Found {
             parts: None,
             intervals: None,
             noise_share: fit.noise_share,
+            prediction_error: None,
         }
     }
 
@@ -625,8 +653,10 @@ impl Found {
                     interval: Some([interval.lower, interval.upper]),
                 }),
                 r_squared_findings: of_share,
+                collinear: material.collinear(features, &fit.related),
                 ..diagnostics(dataset)
             },
+            prediction_error: material.prediction_error(&evidence, label, &r_squared),
             coefficients: fit.estimate,
             weights: fit.weights,
             parts: Some(fit.parts),
@@ -647,6 +677,7 @@ fn diagnostics(dataset: &PublicDataset) -> Diagnostics {
         residual_variance: None,
         r_squared: None,
         r_squared_findings: Vec::new(),
+        collinear: Vec::new(),
     }
 }
 
@@ -736,6 +767,7 @@ pub fn fit(dataset: &PublicDataset, regression: &Regression) -> Result<Model, Er
         prediction_intercept: predictive.0,
         label_range: label_units.range,
         label_kept: label_units.kept,
+        prediction_error: found.prediction_error,
         coefficients: coefficients.collect(),
         covariance: (0..covariance.dim()).map(|i| covariance.row(i).to_vec()).collect(),
         diagnostics: found.diagnostics,

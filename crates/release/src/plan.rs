@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use crate::Error;
 use crate::exchange::GuaranteeNumbers;
+use crate::forecast::{Asked, Forecast, resolves};
 use crate::statement::Guarantee;
 use crate::study::{AnyStudy, Format, Study};
 use crate::warnings;
@@ -37,6 +38,8 @@ pub struct Plan {
     pub joint: GuaranteeNumbers,
     /// What to expect of a regression.
     pub outlook: ExpectedAccuracy,
+    /// What to expect of each coefficient, as a range.
+    pub forecast: Forecast,
     /// What a careful person would ask about.
     pub warnings: Vec<String>,
     /// Size of the numbers in the public dataset; the file is compressed and smaller.
@@ -88,15 +91,9 @@ pub struct ExpectedAccuracy {
 impl Plan {
     /// The plan of a study; of one that is not sealed yet, with the numbers it would be sealed
     /// with.
-    pub fn new(study: &Study, sealed: bool) -> Result<Self, Error> {
-        Self::at(study, sealed, None)
-    }
-
-    /// The same if any two parties have this share of the smaller one's people in common; nothing
-    /// is what the study lets expect.
-    pub fn at(study: &Study, sealed: bool, overlap: Option<f64>) -> Result<Self, Error> {
+    pub fn new(study: &Study, sealed: bool, asked: &Asked) -> Result<Self, Error> {
         let definition = study.definition();
-        let taken = overlap.unwrap_or_else(|| study.usual_overlap());
+        let taken = asked.overlap.unwrap_or_else(|| study.usual_overlap());
         let shares = noise_shares(study)?;
         let mut parties = Vec::new();
         for (party, noise_share) in definition.parties().iter().zip(shares) {
@@ -131,6 +128,7 @@ impl Plan {
                 r_squared_error: outlook.r_squared_error,
                 smallest_useful_rows: study.smallest_useful_rows(taken),
             },
+            forecast: Forecast::of(study, asked)?,
             warnings: warnings::of_study(study)?,
             dataset_bytes: bytes(study, definition.width()),
             parties,
@@ -140,13 +138,13 @@ impl Plan {
     /// The plan of a study, sealed or not, and the study with all its numbers. None depends on the
     /// key.
     pub fn of(study: &AnyStudy) -> Result<(Study, Self), Error> {
-        Self::of_at(study, None)
+        Self::asked(study, &Asked::default())
     }
 
-    /// The same if any two parties have this share of the smaller one's people in common.
-    pub fn of_at(study: &AnyStudy, overlap: Option<f64>) -> Result<(Study, Self), Error> {
+    /// The same about a label, and the people that an effect of some size takes.
+    pub fn asked(study: &AnyStudy, asked: &Asked) -> Result<(Study, Self), Error> {
         let (study, sealed) = study.numbers()?;
-        let plan = Self::at(&study, sealed, overlap)?;
+        let plan = Self::new(&study, sealed, asked)?;
         Ok((study, plan))
     }
 }
@@ -162,6 +160,9 @@ pub struct Futility {
     pub rows: u64,
     /// How much of what can be explained a fit would recover.
     pub recovered: f64,
+    /// Whether some effect could be told from 0, if the columns suit the release: by this method,
+    /// and by any.
+    pub resolves: [bool; 2],
     /// The smallest number of subjects at which such a study becomes useful, where it is known.
     pub smallest_useful_rows: Option<u64>,
 }
@@ -174,6 +175,11 @@ impl fmt::Display for Futility {
             self.rows,
             100.0 * self.recovered
         )?;
+        match self.resolves {
+            [true, _] => {}
+            [false, true] => f.write_str("Not even an effect of one standard deviation could be told from 0, however well the columns suit the release; another method of release could. ")?,
+            [false, false] => f.write_str("No method of release could tell even an effect of one standard deviation from 0, however well the columns suit it. ")?,
+        }
         match self.smallest_useful_rows {
             None => f.write_str("More subjects, a larger ε, fewer columns or method calibrated would help."),
             Some(rows) => {
@@ -186,9 +192,11 @@ impl fmt::Display for Futility {
 /// Why a release under this study would be of no use, if it would be.
 pub fn futility(study: &Study) -> Option<Futility> {
     let recovered = outlook(study).ok()?.recovered;
-    (recovered < FUTILE).then(|| Futility {
+    let resolves = resolves(study).ok()?;
+    (recovered < FUTILE || !resolves[0]).then(|| Futility {
         rows: study.definition().rows(),
         recovered,
+        resolves,
         smallest_useful_rows: study.smallest_useful_rows(study.usual_overlap()),
     })
 }
@@ -239,7 +247,8 @@ mod tests {
     #[test]
     fn a_plan_does_not_depend_on_the_seal() {
         let study = draft().preview().unwrap();
-        let (before, after) = (Plan::new(&study, false).unwrap(), Plan::new(&study, true).unwrap());
+        let plan = |sealed| Plan::new(&study, sealed, &Asked::default()).unwrap();
+        let (before, after) = (plan(false), plan(true));
         assert_eq!(after.id.as_deref(), Some(study.id()));
         assert_eq!(Plan { sealed: true, id: after.id.clone(), ..before.clone() }, after);
         assert_eq!(before.parties.iter().map(|party| party.encoded_columns).collect::<Vec<_>>(), [2, 3]);

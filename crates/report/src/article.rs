@@ -15,7 +15,7 @@ use crate::numbers::{self, Rounding};
 use crate::people::{known_share, people_section, shapes};
 use crate::privacy::statement_markup;
 use crate::table::Table;
-use crate::words::{self, capital, distinguishable, exactly, figure, name, sentence_markup, share};
+use crate::words::{self, capital, exactly, figure, name, sentence_markup, share};
 use crate::{Layout, coefficient_plot_in, noise_plot_in, parts_plot_in};
 
 /// More levels than this are counted, not listed.
@@ -221,14 +221,14 @@ fn estimate_cells(
         html! { (number(value.standard_error)) },
         html! {
             (number(value.low)) " to " (number(value.high))
-            @if !distinguishable(value) { span .unseen { ", includes 0" } }
+            @if !value.excludes_zero() { span .unseen { ", includes 0" } }
         },
         last(rounding),
     ]
 }
 
 fn coefficient_row(model: &Model, one: &Coefficient) -> (&'static str, Vec<Markup>) {
-    let class = if distinguishable(&one.value) { "clear" } else { "unclear" };
+    let class = if one.value.excludes_zero() { "clear" } else { "unclear" };
     let what = html! { (name(&one.term.name())) (mark(one.mark())) };
     let last = |rounding: Rounding| {
         if has_parts(model) {
@@ -296,6 +296,7 @@ pub(crate) fn coefficients(model: &Model, heading: Level) -> Markup {
             rows,
         }.markup())
         (cut_to(model))
+        @for sentence in model.collinear() { p { (sentence_markup(&sentence)) } }
         p .aside {
             "Estimate: change of " (name(&model.label.name())) " per unit of the feature, the others held fixed. "
             @if with_parts {

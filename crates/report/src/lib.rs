@@ -37,6 +37,7 @@ pub use chart::noise::{noise_plot, noise_plot_in};
 pub use chart::noticed::{Noticed, noticed_plot_in};
 pub use chart::overlaps::overlaps_plot_in;
 pub use chart::parts::{parts_plot, parts_plot_in};
+pub use chart::people::people_plot_in;
 pub use described::described;
 pub use limits::{Point, limits};
 pub use page::{STYLESHEET, page};

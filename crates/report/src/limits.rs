@@ -13,7 +13,7 @@ use potluck_release::{Model, PublicDataset};
 
 use crate::chart::parts::{PARTS, names, shares};
 use crate::numbers;
-use crate::words::{self, named, of_which, split};
+use crate::words::{self, named};
 
 /// Clipping is spoken of where it makes up this much of the variance, or shrank a spread by this
 /// factor.
@@ -179,8 +179,8 @@ pub fn limits(model: &Model, dataset: Option<&PublicDataset>) -> Vec<Point> {
 
 fn resolved(model: &Model) -> Text {
     let level = numbers::level(model.level);
-    let (clear, unclear) = split(model);
-    let unsure = of_which(model, Coefficient::has_unsure_interval);
+    let (clear, unclear) = model.clear_and_unclear();
+    let unsure = model.of_which(Coefficient::has_unsure_interval);
     let chance = numbers::significant((1.0 - model.level) * 100.0, 3);
     Text::default()
         .when(!clear.is_empty(), |text| {
@@ -407,7 +407,7 @@ fn widest(model: &Model, parties: &[&PartySummary]) -> Text {
 
 fn clipping(average: Option<&[f64; PARTS]>, model: &Model, parties: &[&PartySummary]) -> Option<Text> {
     let share = average.map_or(0.0, |&[.., share, _]| share);
-    let cut = of_which(model, Coefficient::is_about_cut_values);
+    let cut = model.of_which(Coefficient::is_about_cut_values);
     let columns = parties.iter().flat_map(|party| party.columns.iter().map(move |column| (party, column)));
     let used = columns.filter(|(_, column)| is_used(model, &column.name));
     let most = used

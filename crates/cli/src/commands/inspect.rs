@@ -147,8 +147,8 @@ fn study_text(study: &Study) -> String {
         }
     }
     let joint = Guarantee::joint(study, definition.parties().len());
-    let _ = writeln!(text, "\neach release: {}", Guarantee::of_party(study).in_numbers());
-    let _ = writeln!(text, "jointly:      {}", joint.in_numbers());
+    let _ = writeln!(text, "\neach release: {}", Guarantee::of_party(study).in_short());
+    let _ = writeln!(text, "jointly:      {}", joint.in_short());
     text
 }
 
@@ -203,7 +203,7 @@ fn dataset_text(dataset: &PublicDataset, summaries: &[PartySummary], people: Opt
     let _ = writeln!(text, "\n{}", columns_legend(summaries));
     text.push_str(&shapes_text(summaries));
     text.push_str(&people.map_or_else(String::new, people_text));
-    let _ = writeln!(text, "each release: {}", Guarantee::of_party(study).in_numbers());
+    let _ = writeln!(text, "each release: {}", Guarantee::of_party(study).in_short());
     for sentence in statement::joint(study, dataset.parties().count()) {
         let _ = writeln!(text, "{sentence}");
     }

@@ -48,7 +48,7 @@ pub(super) fn run(arguments: &Join, settings: &Settings<'_>) -> Result<()> {
             dataset.content_hash(),
             dataset.columns().rows(),
             dataset.columns().names().len(),
-            joint.in_numbers()
+            joint.in_short()
         )
     })
 }

@@ -31,7 +31,7 @@ pub use local::{
 pub use moments::{Moments, Solution};
 pub use posterior::{
     ColumnShift, Concern, DeclaredOverlaps, Evidence, ExplainedShare, Overlap, OverlapConcern, PartyPeople,
-    People, Posterior, ShareConcerns, VarianceParts, column_shifts, explained_share, posterior,
+    People, Posterior, Related, ShareConcerns, VarianceParts, column_shifts, explained_share, posterior,
 };
 pub use student::{two_sided_quantile, two_sided_tail};
 

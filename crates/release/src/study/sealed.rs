@@ -3,9 +3,10 @@
 use std::path::Path;
 
 use potluck_core::accounting::{Mu, MuSquared};
-use potluck_core::calibrated::{Layout, PartyPlan};
+use potluck_core::calibrated::{Layout, PartyPlan, Plan};
 use potluck_core::encoding::{Ball, Q};
 use potluck_core::mixing::MixingKey;
+use potluck_core::planning::forecast::{Crowds, Released};
 use potluck_core::planning::{Prospect, smallest_useful_rows};
 use potluck_core::stage::Stage;
 use serde::Serialize;
@@ -236,10 +237,53 @@ impl Study {
         Ok(Prospect::mixed(self.definition.rows(), self.seal.k(), &noise))
     }
 
+    /// How its columns are released, as far as standard errors go.
+    pub fn released(&self) -> Result<Released, Error> {
+        let parties = self.definition.parties();
+        let plans = parties.iter().map(|party| self.calibrated(party.name()));
+        let plans: Option<Vec<&PartyPlan>> = plans.collect::<Result<Option<Vec<_>>, _>>()?;
+        if let Some(plans) = plans {
+            let layouts: Vec<Layout> = plans.iter().map(|plan| plan.layout().clone()).collect();
+            return Ok(Released::calibrated(plans[0].plan(), &layouts));
+        }
+        let noise = parties.iter().map(|party| Ok(self.mixed_noise(party.name())?.1));
+        let noise = noise.collect::<Result<Vec<_>, Error>>()?;
+        Ok(Released::mixed(self.definition.rows(), self.seal.k(), &self.layouts(), &noise))
+    }
+
+    /// Its columns released by the method that is made for few people, and by none but noise on
+    /// each row: the other ways there are, at the same privacy.
+    pub(crate) fn other_ways(&self) -> Vec<Released> {
+        let (layouts, rows, mu) = (self.layouts(), self.definition.rows(), self.mu());
+        let noise = |layout: &Layout| 2.0 * (layout.effective_width() as f64).sqrt() / mu.to_f64();
+        let noise: Vec<f64> = layouts.iter().map(noise).collect();
+        let width: usize = layouts.iter().map(Layout::width).sum();
+        let fewest = (10.0 * (rows as f64).sqrt() * mu.to_f64()) as u64;
+        let mixed = |k: u64| Released::mixed(rows, k, &layouts, &noise);
+        let calibrated =
+            Plan::new(rows, mu, &layouts, None).map(|plan| Released::calibrated(&plan, &layouts));
+        let others = [mixed(fewest.max(3 * width as u64).min(rows)), mixed(rows)];
+        calibrated.into_iter().chain(others).collect()
+    }
+
+    /// How many people it would take to resolve effects by a calibrated release of these columns at
+    /// this privacy; not known for other methods, or where k is given.
+    pub(crate) fn crowds(&self) -> Option<Crowds> {
+        self.follows_the_rule().then(|| Crowds::new(self.mu(), &self.layouts()))
+    }
+
+    fn follows_the_rule(&self) -> bool {
+        self.definition.method == Method::Calibrated && self.origin().definition.k.is_none()
+    }
+
+    fn layouts(&self) -> Vec<Layout> {
+        self.definition.layouts_at(self.definition.rows)
+    }
+
     /// The smallest number of subjects at which a calibrated study of these columns at this privacy
     /// becomes useful; not known for other methods, or where k is given.
     pub fn smallest_useful_rows(&self, overlap: f64) -> Option<u64> {
-        if self.definition.method != Method::Calibrated || self.origin().definition.k.is_some() {
+        if !self.follows_the_rule() {
             return None;
         }
         smallest_useful_rows(self.mu(), |rows| self.definition.layouts_at(rows), overlap)

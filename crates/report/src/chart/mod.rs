@@ -10,6 +10,7 @@ pub(crate) mod noise;
 pub(crate) mod noticed;
 pub(crate) mod overlaps;
 pub(crate) mod parts;
+pub(crate) mod people;
 pub(crate) mod preview;
 
 use maud::{Markup, PreEscaped, html};

@@ -5,6 +5,7 @@ use faer::linalg::solvers::DenseSolveCore;
 use faer::linalg::triangular_solve::solve_lower_triangular_in_place;
 use faer::{Col, Mat, Par, Side};
 
+use super::Related;
 use super::correlations::{Correlations, Purpose};
 use super::evidence::{Evidence, Sample};
 use super::shifts::{LabelRows, Shifts, clear_of_singular};
@@ -101,6 +102,24 @@ pub(super) struct Learned {
 }
 
 impl Learned {
+    /// What features have to do with each other.
+    pub(super) fn related(&self) -> Vec<Related> {
+        let (to_features, to_coordinates) = (&self.white.inverse, &self.white.transform);
+        let covariance = to_features * &self.h * to_features.transpose();
+        let precision = to_coordinates.transpose() * &self.h_inverse * to_coordinates;
+        let d = covariance.nrows();
+        let of = |j: usize| {
+            let correlation =
+                |i: usize| covariance[(i, j)] / (covariance[(i, i)] * covariance[(j, j)]).sqrt();
+            let others = (0..d).filter(|&i| i != j).map(|i| (i, correlation(i)));
+            Related {
+                by_others: (1.0 - 1.0 / (covariance[(j, j)] * precision[(j, j)])).clamp(0.0, 1.0),
+                closest: others.max_by(|(_, one), (_, other)| one.abs().total_cmp(&other.abs())),
+            }
+        };
+        (0..d).map(of).collect()
+    }
+
     /// Learns from a sample whose products are those of the features and, last, the label.
     pub(super) fn new(
         evidence: &Evidence<'_>,
