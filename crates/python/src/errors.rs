@@ -71,6 +71,11 @@ impl From<potluck_simulation::Error> for Error {
         match error {
             E::Release(error) => Self::Release(error),
             E::Share { name } => Self::Usage(format!("{name} must be at least 0 and below 1")),
+            E::Overlap => Self::Usage("overlap must be 0.01 to 1".to_owned()),
+            E::SamePeople => Self::Usage(
+                "in a study of format 1 all parties hold the same people and values count as there: leave overlap and missing out, or build the study with format=2"
+                    .to_owned(),
+            ),
             E::Releases { least, most } => Self::Usage(format!("releases must be {least} to {most}")),
             E::TooMany { rows } => Self::Usage(format!(
                 "{rows} made-up people do not fit into memory; try fewer with rows=…, and read the trend from two sizes"
