@@ -218,7 +218,7 @@ pub(crate) fn run(arguments: &Forecast, common: &Common) -> Result<()> {
             }
         };
         let privacy = Privacy { epsilon, delta: DELTA };
-        let release = Release { privacy, noise: common.noise(), k: None };
+        let release = common.release(privacy);
         let mut readings = Vec::with_capacity(repeats);
         for repeat in 0..repeats {
             let seed = seed.of(&format!("{epsilon} {repeat}"));
@@ -228,7 +228,7 @@ pub(crate) fn run(arguments: &Forecast, common: &Common) -> Result<()> {
         }
         let known = |at: &usize| table.inflation(*at) < COLLINEAR;
         Ok(Found {
-            draft: table.holdings.draft(table.holdings.rows(), privacy, None),
+            draft: table.holdings.draft(common.form(), table.holdings.rows(), privacy, None),
             label: table.label,
             coefficients: (0..table.truth.len())
                 .filter(known)
