@@ -121,6 +121,7 @@ impl Model {
     }
 
     /// The ends of intervals of predictions, of this level, that hold the label of a new person.
+    #[expect(clippy::type_complexity, reason = "two arrays")]
     fn prediction_intervals<'py>(
         &self,
         py: Python<'py>,
