@@ -163,6 +163,32 @@ impl Part {
     }
 }
 
+/// The coefficients by line of the table, and in all.
+#[derive(Default)]
+struct Parts {
+    lines: BTreeMap<String, Part>,
+    all: Part,
+    held_out: Part,
+}
+
+impl Parts {
+    fn of(tasks: &[Task<(Source, f64)>], results: &[Found], tables: &[Inferred]) -> Result<Self> {
+        let mut parts = Self::default();
+        for (task, found) in tasks.iter().zip(results) {
+            let (source, epsilon) = task.cell;
+            let line = parts.lines.entry(format!("{} | {epsilon}", source.line(tables))).or_default();
+            for (realised, range) in found.with_forecasts()? {
+                line.add(realised, range);
+                parts.all.add(realised, range);
+                if source.is_held_out(tables) {
+                    parts.held_out.add(realised, range);
+                }
+            }
+        }
+        Ok(parts)
+    }
+}
+
 pub(crate) fn run(arguments: &Forecast, common: &Common) -> Result<()> {
     let tables = match &arguments.data_dir {
         None => Vec::new(),
@@ -236,12 +262,18 @@ pub(crate) fn run(arguments: &Forecast, common: &Common) -> Result<()> {
         })
     })?;
 
-    let text = described(&tasks, &results, &tables)?;
-    let text = format!(
+    let Parts { lines, all, held_out } = Parts::of(&tasks, &results, &tables)?;
+    let mut text = format!(
         "Standard errors of coefficients in {repeats} releases, and the range from the good case to the hard one that the planner forecasts from public facts: {draws} populations of each temper, {draws} labels and dealings of each table to 2 to 6 parties, of at most {most} rows (seed {}). \"intervals\": the median half-width of the 95% intervals over 1.96; \"errors\": the root of the mean squared distance from least squares on the same rows (among cut values where the fit says that a coefficient is about these). What exceeds one standard deviation of the label for one of the feature counts as one, since no effect could be told from 0. Ratio: intervals over the typical case, median; width: hard over good case, median; hard > 1: share of coefficients whose hard case says that nothing can be told.\n\n\
-         | data | n | ε | coefficients | intervals within | below | above | errors within | below | above | ratio | width | hard > 1 |\n|---|---|---|---|---|---|---|---|---|---|---|---|---|\n{text}",
+         | data | n | ε | coefficients | intervals within | below | above | errors within | below | above | ratio | width | hard > 1 |\n|---|---|---|---|---|---|---|---|---|---|---|---|---|\n",
         common.seed
     );
+    for (name, part) in &lines {
+        let _ = writeln!(text, "| {name} | {}", part.describe());
+    }
+    let _ = writeln!(text, "| all | | | {}", all.describe());
+    let _ =
+        writeln!(text, "| all but the tables that constants were chosen on | | | {}", held_out.describe());
     write(&common.out.join("forecast.md"), &text)?;
     print!("{text}");
     if let Some(path) = &common.json {
@@ -253,31 +285,6 @@ pub(crate) fn run(arguments: &Forecast, common: &Common) -> Result<()> {
         write_json(path, "forecast", work, &values.into())?;
     }
     Ok(())
-}
-
-/// The table of what was found, by data and ε.
-fn described(tasks: &[Task<(Source, f64)>], results: &[Found], tables: &[Inferred]) -> Result<String> {
-    let mut lines: BTreeMap<String, Part> = BTreeMap::new();
-    let (mut held_out, mut all) = (Part::default(), Part::default());
-    for (task, found) in tasks.iter().zip(results) {
-        let (source, epsilon) = task.cell;
-        let line = lines.entry(format!("{} | {epsilon}", source.line(tables))).or_default();
-        for (realised, range) in found.with_forecasts()? {
-            line.add(realised, range);
-            all.add(realised, range);
-            if source.is_held_out(tables) {
-                held_out.add(realised, range);
-            }
-        }
-    }
-    let mut text = String::new();
-    for (name, part) in &lines {
-        let _ = writeln!(text, "| {name} | {}", part.describe());
-    }
-    let _ = writeln!(text, "| all | | | {}", all.describe());
-    let _ =
-        writeln!(text, "| all but the tables that constants were chosen on | | | {}", held_out.describe());
-    Ok(text)
 }
 
 fn realised(table: &Table, readings: &[Vec<Reading>], at: usize) -> Realised {
