@@ -199,7 +199,7 @@ def release(
 
     Every stage is computed where the data is: executors encode and sum, sums alone come back, and noise is added here. By
     default one Spark SQL query does it, and no Python runs on the cluster; with ``engine="native"`` this package's own code
-    does, several times faster, on executors that have it. The sums are the same to the last bit. If it is interrupted, make
+    does, on executors that have it. The sums are the same to the last bit. If it is interrupted, make
     the same call again: it goes on where it stopped, with the same noise and one charge.
 
     Parameters

@@ -239,7 +239,7 @@ def release(
     """Publishes a party's columns from a table in a database, once, and charges the ledger.
 
     The database answers one query a stage; only sums come back, and noise is added here. Where this machine may see the
-    rows, ``read="stream"`` is many times faster: they come here once, by one query. The sums are those that
+    rows, ``read="stream"`` brings them: they come here once, by one query. The sums are those that
     `potluck.release` would compute, to the last bit, and so is the guarantee. If it is interrupted, make the same call
     again: it goes on where it stopped, with the same noise and one charge.
 
