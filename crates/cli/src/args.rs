@@ -7,10 +7,13 @@ mod size;
 use std::num::NonZero;
 use std::path::PathBuf;
 
+use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use potluck_party::postgres::Address;
 use potluck_party::sql::Dialect;
 use potluck_release::model::Learner;
 use potluck_simulation::RELEASES;
+use zeroize::Zeroizing;
 
 use hub::HubCommand;
 use party::PartyCommand;
@@ -285,14 +288,46 @@ pub(crate) struct PartyArguments {
     pub(crate) name: String,
 }
 
+/// Where a party's table is.
+#[derive(Clone)]
+pub(crate) enum Data {
+    /// A file; `-` is standard input.
+    File(PathBuf),
+    /// What is meant as the address of a database. It may hold a password by mistake, so it is not
+    /// looked at here, where a message would show it.
+    Address(Zeroizing<String>),
+}
+
+impl Data {
+    fn parser() -> impl TypedValueParser<Value = Self> {
+        OsStringValueParser::new().map(|given| match given.to_str() {
+            Some(text) if Address::is_meant(text) => Self::Address(text.to_owned().into()),
+            _ => Self::File(given.into()),
+        })
+    }
+
+    /// The file, if it is one.
+    pub(crate) fn file(&self) -> Option<&PathBuf> {
+        match self {
+            Self::File(path) => Some(path),
+            Self::Address(_) => None,
+        }
+    }
+}
+
 /// How to read a party's table.
 #[derive(Args)]
 pub(crate) struct TableArguments {
     #[command(flatten)]
     pub(crate) party: PartyArguments,
-    /// Your table: CSV (also gzipped), Parquet or Arrow IPC; `-` reads standard input
-    #[arg(long, value_name = "FILE")]
-    pub(crate) data: PathBuf,
+    /// Your table: CSV (also gzipped), Parquet or Arrow IPC; `-` reads standard input; or the
+    /// address of a PostgreSQL database, `postgresql://HOST/NAME`, whose rows psql brings here
+    #[arg(long, value_name = "FILE", value_parser = Data::parser())]
+    pub(crate) data: Data,
+    /// The table or view in the database that --data names: `table`, `schema.table` or
+    /// `catalog.schema.table`
+    #[arg(long, value_name = "TABLE")]
+    pub(crate) table: Option<String>,
     /// The column that holds ids
     #[arg(long, default_value = "id", value_name = "COL")]
     pub(crate) id: String,
@@ -335,17 +370,25 @@ pub(crate) struct BudgetArguments {
 Examples:
   potluck release study.toml --party north --data patients.csv --out north.release.parquet
   gunzip -c patients.csv.gz | potluck release study.toml --party north --data - --out north.release.parquet --yes
+  potluck release study.toml --party north --data postgresql://db/clinic --table patients --out north.release.parquet
   potluck release study.toml --party north --sums sums.csv --state north.state --out north.release.parquet
 
-With --sums, a release from a table in a database: hand in the result of each query that `potluck sql` prints; the last one writes the release.
+From PostgreSQL rows come through psql (on the path, with ~/.pgpass, service files and PG variables as it reads them), in one snapshot, and are held in memory within --memory, beyond that in an unnamed private file. Columns that the study does not name stay there.
+
+With --sums, a release from a table that stays in its database: hand in the result of each query that `potluck sql` prints; the last one writes the release.
 
 A release is charged once. Run the same command again after a crash: it goes on where it stopped, with the same noise.")]
 pub(crate) struct Release {
     #[command(flatten)]
     pub(crate) party: PartyArguments,
-    /// Your table: CSV (also gzipped), Parquet or Arrow IPC; `-` reads standard input
-    #[arg(long, value_name = "FILE", required_unless_present = "state", conflicts_with = "state")]
-    pub(crate) data: Option<PathBuf>,
+    /// Your table: CSV (also gzipped), Parquet or Arrow IPC; `-` reads standard input; or the
+    /// address of a PostgreSQL database, `postgresql://HOST/NAME`, whose rows psql brings here
+    #[arg(long, value_name = "FILE", value_parser = Data::parser(), required_unless_present = "state", conflicts_with = "state")]
+    pub(crate) data: Option<Data>,
+    /// The table or view in the database that --data names: `table`, `schema.table` or
+    /// `catalog.schema.table`
+    #[arg(long, value_name = "TABLE", requires = "data")]
+    pub(crate) table: Option<String>,
     /// The result of the query that `potluck sql` printed: CSV with a header line, or Parquet
     /// (private)
     #[arg(long, value_name = "FILE", requires = "state")]
@@ -489,32 +532,33 @@ pub(crate) struct Validate {
     pub(crate) party: PartyArguments,
     #[command(flatten)]
     pub(crate) base: BaseArgument,
-    /// Your table: CSV (also gzipped), Parquet or Arrow IPC; `-` reads standard input
-    #[arg(long, value_name = "FILE", required_unless_present = "table", conflicts_with = "table")]
-    pub(crate) data: Option<PathBuf>,
+    /// Your table: CSV (also gzipped), Parquet or Arrow IPC; `-` reads standard input; or the
+    /// address of a PostgreSQL database, `postgresql://HOST/NAME`, whose rows psql brings here
+    #[arg(long, value_name = "FILE", value_parser = Data::parser(), required_unless_present = "table", conflicts_with = "dialect")]
+    pub(crate) data: Option<Data>,
     /// The column that holds ids [default: id]
     #[arg(long, value_name = "COL")]
     pub(crate) id: Option<String>,
     /// Leave columns alone that the study does not name
-    #[arg(long, conflicts_with = "table")]
+    #[arg(long, conflicts_with = "dialect")]
     pub(crate) ignore_extra: bool,
     /// Show undeclared levels themselves, not only how many values have one
-    #[arg(long, conflicts_with = "table")]
+    #[arg(long, conflicts_with = "dialect")]
     pub(crate) show_values: bool,
     /// The table or view in a database: `table`, `schema.table` or `catalog.schema.table`
-    #[arg(long, value_name = "TABLE", requires = "dialect")]
+    #[arg(long, value_name = "TABLE")]
     pub(crate) table: Option<String>,
-    /// Whose SQL to write
+    /// Whose SQL to write, for a query that counts in the database
     #[arg(long, value_enum, requires = "table")]
     pub(crate) dialect: Option<DialectArgument>,
     /// What the query gave: CSV with a header line, or Parquet (private)
-    #[arg(long, value_name = "FILE", requires = "table")]
+    #[arg(long, value_name = "FILE", requires = "dialect")]
     pub(crate) counts: Option<PathBuf>,
     /// A column with bounds that is stored as a boolean, may be repeated
-    #[arg(long, value_name = "COL", requires = "table")]
+    #[arg(long, value_name = "COL", requires = "dialect")]
     pub(crate) boolean: Vec<String>,
     /// A column with bounds that is stored as a date, may be repeated
-    #[arg(long, value_name = "COL", requires = "table")]
+    #[arg(long, value_name = "COL", requires = "dialect")]
     pub(crate) date: Vec<String>,
 }
 

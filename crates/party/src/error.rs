@@ -37,6 +37,14 @@ pub enum Error {
         /// What is wrong and what to do.
         problem: Problem,
     },
+    /// A database did not give its table.
+    #[error("{table}: {problem}")]
+    Database {
+        /// The table.
+        table: String,
+        /// What went wrong and what to do.
+        problem: String,
+    },
     /// A column is not usable.
     #[error("{table}, column {column:?}: {problem}")]
     Column {
@@ -336,6 +344,7 @@ impl Error {
             | Self::LedgerBehind(_)
             | Self::NoRaise { .. }
             | Self::BudgetChanged { .. } => Fault::Budget,
+            Self::Database { .. } => Fault::Remote,
             Self::Futile(_) => Fault::Usage,
             Self::LedgerDamaged { .. } => Fault::Integrity,
             _ => Fault::Input,

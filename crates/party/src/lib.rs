@@ -76,6 +76,7 @@ mod lost;
 mod memory;
 pub mod order;
 mod pass;
+pub mod postgres;
 pub mod predict;
 pub mod reading;
 mod refusal;

@@ -275,10 +275,18 @@ pub(crate) fn of_problems(py: Python<'_>, validation: &Validation) -> Result<Err
     Ok(Error::Python(error))
 }
 
+/// Whether this package raised it.
+pub(crate) fn is_ours(py: Python<'_>, error: &PyErr) -> bool {
+    error.is_instance_of::<exceptions::Error>(py)
+}
+
 /// What other software raised while it handed over a table. Its message may quote a value, so only
 /// its type is passed on, unless it says that a package is missing; an interrupt stays one.
 pub(crate) fn while_handing_over(py: Python<'_>, table: &str, error: PyErr) -> Error {
     if !error.is_instance_of::<PyException>(py) {
+        return Error::Python(error);
+    }
+    if is_ours(py, &error) {
         return Error::Python(error);
     }
     if error.is_instance_of::<PyImportError>(py) {

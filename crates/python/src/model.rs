@@ -66,7 +66,7 @@ fn over_table<T: Send>(
     progress: Option<&Bound<'_, PyAny>>,
     read: impl FnOnce(&Table, &dyn Observer) -> Result<T, potluck_party::Error> + Send,
 ) -> Result<T, Error> {
-    let table = table::open(data, Some(keep), Keeping::Memory, &Resources::new(None, tmp_dir).tmp)?;
+    let table = table::open(data, Some(keep), Keeping::All, &Resources::new(None, tmp_dir).tmp)?;
     let rows = work::away(py, || table.rows())?.unwrap_or(0);
     work::reporting(py, progress, rows, " rows", |report| {
         work::run(py, report, |observer| read(&table, observer))

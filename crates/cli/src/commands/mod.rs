@@ -1,6 +1,7 @@
 //! One module a command.
 
 mod completions;
+mod data;
 mod demo;
 mod fit;
 mod header;

@@ -50,7 +50,7 @@ impl Dialect {
     }
 
     /// A name as it stands, whatever is in it.
-    pub(super) fn identifier(self, name: &str) -> String {
+    pub(crate) fn identifier(self, name: &str) -> String {
         match self {
             Self::Postgres | Self::DuckDb => format!("\"{}\"", name.replace('"', "\"\"")),
             Self::Spark => format!("`{}`", name.replace('`', "``")),
@@ -75,7 +75,7 @@ impl Dialect {
     }
 
     /// A function of the engine's own, called.
-    pub(super) fn call(self, name: &str, arguments: &[&str]) -> String {
+    pub(crate) fn call(self, name: &str, arguments: &[&str]) -> String {
         format!("{}({})", self.function(name), arguments.join(", "))
     }
 
@@ -89,7 +89,7 @@ impl Dialect {
     }
 
     /// A literal that stands for just these characters, to be compared with [`Self::text_of`].
-    pub(super) fn text(self, text: &str) -> String {
+    pub(crate) fn text(self, text: &str) -> String {
         match self {
             // An escaped string means the same whatever standard_conforming_strings says.
             Self::Postgres if text.contains('\\') => {
@@ -240,7 +240,7 @@ impl Dialect {
     }
 
     /// A whole number or an expression as a double.
-    pub(super) fn as_double(self, expression: &str) -> String {
+    pub(crate) fn as_double(self, expression: &str) -> String {
         format!("CAST({expression} AS {})", self.double_type())
     }
 
@@ -392,8 +392,9 @@ impl Dialect {
     pub(super) fn fence(self) -> &'static str {
         match self {
             // Without it the planner would write each expression out wherever it is used, and
-            // compute it as often.
-            Self::Postgres => "\n  OFFSET 0",
+            // compute it as often. OFFSET 0 would do so too, but then no step is computed by several
+            // processes.
+            Self::Postgres => "\n  OFFSET NULL",
             Self::DuckDb | Self::Spark => "",
         }
     }
@@ -467,7 +468,7 @@ fn postgres_text(value: &str) -> String {
 }
 
 /// A type's name without what stands in brackets, where an engine may list values.
-pub(super) fn shown_type(name: &str) -> &str {
+pub(crate) fn shown_type(name: &str) -> &str {
     name.split(['(', '<']).next().unwrap_or_default()
 }
 

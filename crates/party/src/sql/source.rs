@@ -100,6 +100,20 @@ impl TableName {
     pub(super) fn parts(&self) -> &[String] {
         &self.0
     }
+
+    /// As an engine names it.
+    pub(crate) fn quoted(&self, dialect: Dialect) -> String {
+        let quoted: Vec<String> = self.0.iter().map(|part| dialect.identifier(part)).collect();
+        quoted.join(".")
+    }
+}
+
+/// The query for columns of a table as they are stored, or for all.
+pub fn rows_query(dialect: Dialect, table: &str, columns: Option<&[String]>) -> Result<String, Error> {
+    let names =
+        |columns: &[String]| -> Vec<String> { columns.iter().map(|name| dialect.identifier(name)).collect() };
+    let columns = columns.map_or_else(|| "*".to_owned(), |columns| names(columns).join(", "));
+    Ok(format!("SELECT {columns} FROM {}", TableName::parse(table)?.quoted(dialect)))
 }
 
 /// How the values of a column are stored.
@@ -379,9 +393,7 @@ impl Source {
 
     /// The table as the engine names it.
     pub(super) fn quoted_table(&self) -> String {
-        let quoted: Vec<String> =
-            self.table.parts().iter().map(|part| self.dialect().identifier(part)).collect();
-        quoted.join(".")
+        self.table.quoted(self.dialect())
     }
 
     /// The columns that make up an id.
