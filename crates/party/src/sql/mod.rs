@@ -100,7 +100,7 @@ impl StagedRelease<'_> {
             return Ok(None);
         }
         let fingerprint = self.query(&standing)?.fingerprint;
-        let ids = vec![self.source.id().to_owned()];
+        let ids = self.source.ids().to_vec();
         Ok(Some(Task::new(self.study, self.party, ids, &standing.earlier, &fingerprint)))
     }
 

@@ -332,7 +332,7 @@ impl<'a> Writer<'a> {
     fn rows(&self) -> String {
         let mut columns: Vec<String> =
             self.columns.iter().map(|column| self.dialect.identifier(column.name())).collect();
-        columns.push(self.dialect.identifier(self.source.id()));
+        columns.extend(self.source.ids().iter().map(|id| self.dialect.identifier(id)));
         columns.push(format!("{} AS {}", self.hash(&self.id()), step_name("hash")));
         format!("SELECT {} FROM {}", columns.join(", "), self.source.quoted_table())
     }
