@@ -494,7 +494,7 @@ impl Study {
         progress: Option<&Bound<'_, PyAny>>,
     ) -> Result<Bound<'py, PyAny>, Error> {
         let (study, _) = self.content.numbers()?;
-        let access = GivenAccess::new(id.to_owned(), true, spool, None, tmp_dir, None);
+        let access = GivenAccess::new(id.to_owned(), true, Some(spool), None, tmp_dir, None);
         let keep = access.access.needed_columns(&study, party)?;
         let table = access.open(data, keep.as_deref())?;
         let reading = Reading { study: &study, party, table: &table, access: &access.access };
