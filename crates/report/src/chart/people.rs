@@ -11,7 +11,7 @@ use crate::numbers;
 pub fn people_plot_in(forecast: &Forecast, rows: u64, layout: Layout) -> Option<String> {
     let scale = forecast.scale(rows)?;
     let all = forecast.alike();
-    let title = title(forecast, layout);
+    let title = title(forecast);
     let widest = all.iter().map(|of| text::ems(&of.name()) * NAME_SIZE).fold(0.0, f64::max);
     let geometry = Geometry::for_rows(layout, all.len(), widest, title.len());
     let axis = Axis::logarithmic(scale, (geometry.left, geometry.right));
@@ -36,16 +36,13 @@ pub fn people_plot_in(forecast: &Forecast, rows: u64, layout: Layout) -> Option<
     }))
 }
 
-fn title(forecast: &Forecast, layout: Layout) -> Vec<String> {
+fn title(forecast: &Forecast) -> Vec<String> {
     let effect = numbers::significant(forecast.effect, 3);
     let (what, how) = (
         format!("people to resolve an effect of {effect} with {} power", numbers::percent(forecast.power)),
         "good, typical (dot) and hard case; upright: this study".to_owned(),
     );
-    match layout {
-        Layout::Wide => vec![format!("{what}: {how}")],
-        Layout::Narrow => vec![what, how],
-    }
+    vec![what, how]
 }
 
 /// A line from the good case to the hard one, on to the end of the scale where that takes more
