@@ -7,10 +7,12 @@ mod support;
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs;
+use std::iter;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 use potluck_core::accounting::{Delta, Epsilon, MuSquared};
+use potluck_core::encoding::Bins;
 use potluck_core::stage::{Stage, Statistic, pairs};
 use potluck_party::release::release_with;
 use potluck_party::sql::{
@@ -113,7 +115,23 @@ fn answer(
             }));
         }
         Statistic::Standardise { .. } | Statistic::Moments => {
-            rows.push(row("sums", 0, text(&everybody, &exact)));
+            let bins = stage.encoder.bins();
+            let cells: usize = bins.iter().map(Bins::count).sum();
+            let (sums, mut cells) = exact.split_at(exact.len() - cells);
+            rows.push(row("sums", 0, text(&everybody, sums)));
+            for (place, bins) in (0..).zip(bins) {
+                let (own, others) = cells.split_at(bins.count());
+                cells = others;
+                let missing = n as i64 - own.iter().sum::<i64>();
+                // The check sums of all stand at the first one.
+                let mut sums = Some(checks(&everybody));
+                for (cell, &count) in (0..).zip(iter::once(&missing).chain(own)) {
+                    if count > 0 {
+                        let sums = sums.take().unwrap_or_else(|| "0 0".to_owned());
+                        rows.push(row("cells", place * 1024 + cell, format!("{count} {sums}")));
+                    }
+                }
+            }
         }
     }
     if earlier.is_empty() {
@@ -368,8 +386,6 @@ fn impossible_counts_are_refused() {
         let mut wrong: Vec<(usize, i64)> =
             (0..sums.len()).flat_map(|at| [(at, i64::MAX), (at, i64::MIN)]).collect();
         wrong.extend(counts.flat_map(|at| [(at, -1), (at, count + 1)]));
-        // Everybody in one cell, though others hold people too.
-        wrong.extend((!stage.encoder.bins().is_empty()).then_some((width + 2 + groups, count)));
         // Presence is a whole number of people.
         wrong.extend(stage.encoder.weight().map(|_| (width, sums[width] + 1)));
         for (at, number) in wrong {
@@ -384,6 +400,51 @@ fn impossible_counts_are_refused() {
         earlier = stored(&study, &ledger);
     }
     assert_eq!(earlier.len(), 4);
+}
+
+/// Cells of histograms are of every row one a column, of the subjects whose ids were looked at.
+#[test]
+fn impossible_cells_are_refused() {
+    let people = subjects(ROWS);
+    let study = cohorts(1.0, ROWS, &["smoker"]);
+    let source = source(&study, Dialect::Spark);
+    let staged = staged(&study, &source);
+    let folder = tempfile::tempdir().unwrap();
+    let mut ledger = new_ledger(folder.path());
+    let query = staged.next_query(&ledger).unwrap().unwrap();
+    let right = answer(&study, Dialect::Spark, &people, &[], &query);
+    let places: Vec<usize> = (0..right.len()).filter(|&at| right[at].0 == "cells").collect();
+    let (first, last) = (places[0], places[places.len() - 1]);
+    type Change = fn(&mut Vec<(String, i64, String)>, usize, usize);
+    let wrong: [(&str, &str, Change); 9] = [
+        ("a cell left out", "lacks sums", |rows, _, last| {
+            rows.remove(last);
+        }),
+        ("a value too many", "lacks sums", |rows, first, _| {
+            let count: i64 = rows[first].2.split(' ').next().unwrap().parse().unwrap();
+            replace_count(&mut rows[first].2, 0, &(count + 1).to_string());
+        }),
+        ("other subjects", "other subjects", |rows, first, _| replace_count(&mut rows[first].2, 1, "7")),
+        ("nobody in a row", "no table of this study", |rows, _, last| {
+            replace_count(&mut rows[last].2, 0, "0")
+        }),
+        ("fewer than nobody", "no table of this study", |rows, _, last| {
+            replace_count(&mut rows[last].2, 0, "-1");
+        }),
+        ("a cell twice", "no table of this study", |rows, first, _| rows.push(rows[first].clone())),
+        ("a check sum too many", "no table of this study", |rows, first, _| rows[first].2.push_str(" 0")),
+        ("a cell that is none", "not the result", |rows, first, _| rows[first].1 = 1023),
+        ("a column that is none", "not the result", |rows, first, _| rows[first].1 = -1),
+    ];
+    for (name, expected, change) in wrong {
+        let mut rows = right.clone();
+        change(&mut rows, first, last);
+        let error = staged.feed(&mut ledger, &results(&rows), &()).err();
+        let error = error.unwrap_or_else(|| panic!("{name} was taken"));
+        let error = format!("{error} {:?}", std::error::Error::source(&error).map(ToString::to_string));
+        assert!(error.contains(expected), "{name}: {error}");
+    }
+    assert_eq!(staged.feed(&mut ledger, &results(&right), &()).unwrap(), Fed::Stored);
 }
 
 /// How large a sum over one row can be.

@@ -388,6 +388,28 @@ impl Dialect {
         }
     }
 
+    /// Values of a row, a row for each, as `place` among them and `cell`.
+    pub(super) fn one_by_one(self, values: &[String]) -> String {
+        let places: Vec<String> = (0..values.len()).map(|place| place.to_string()).collect();
+        let (places, values) = (places.join(", "), values.join(", "));
+        match self {
+            Self::Postgres => {
+                let each = |list: &str| self.call("unnest", &[&format!("ARRAY[{list}]")]);
+                format!("{} AS place, {} AS cell", each(&places), each(&values))
+            }
+            // Its own syntax, which no function of somebody's can stand for.
+            Self::DuckDb => format!("unnest([{places}]) AS place, unnest([{values}]) AS cell"),
+            Self::Spark => {
+                let pairs: Vec<String> = places
+                    .split(", ")
+                    .zip(values.split(", "))
+                    .map(|(place, value)| format!("{place}, {value}"))
+                    .collect();
+                format!("stack({}, {}) AS (place, cell)", pairs.len(), pairs.join(", "))
+            }
+        }
+    }
+
     /// What keeps the steps of a query apart.
     pub(super) fn fence(self) -> &'static str {
         match self {

@@ -12,7 +12,8 @@
 //! | `measured`, `pulled` | the factor that pulls the row into its ball, if it is outside; the row within it |
 //! | `measured_again`, `pulled_again` | the same once more about the stage's centre |
 //!
-//! The ids are read once more, to find duplicates. What an engine reads there need not be what it
+//! Cells of histograms are counted by steps of their own. The ids are read once more, to find
+//! duplicates. What an engine reads there need not be what it
 //! adds up (a view with a LIMIT has other rows every time), so both sides give two check sums over
 //! the ids, and they must agree.
 //!
@@ -20,7 +21,7 @@
 //! refused, so no 64-bit sum over the rows of a study can overflow; a table with more rows is
 //! refused whatever its sums are.
 
-use potluck_core::encoding::{Bins, Encoder, NOWHERE, Presence, Q, Scaling};
+use potluck_core::encoding::{Bins, Bounds, Encoder, NOWHERE, Presence, Q, Scaling};
 use potluck_core::mixing::Mixing;
 use potluck_core::stage::{Stage, Statistic, pairs};
 use potluck_release::Study;
@@ -33,7 +34,7 @@ use super::source::{Source, Stored};
 use crate::Error;
 
 /// Version of the result's form.
-const FORMAT: u32 = 3;
+const FORMAT: u32 = 4;
 
 /// The code of a missing level, and of a text that is no level.
 const MISSING: i32 = -1;
@@ -47,6 +48,10 @@ const NEGLIGIBLE: f64 = 1e-100;
 /// Together they tell two sets of ids apart but for one case in 2⁵², and no sum over 2³⁷ rows
 /// overflows.
 pub(super) const MODULI: [u64; CHECKS] = [1 << 26, (1 << 26) - 5];
+
+/// Rows of the part `cells` are numbered by this times the place of the column among those that are
+/// counted, plus one more than the cell: more than there are cells.
+pub(super) const CELLS: i64 = 1 << 10;
 
 /// Number of check sums.
 pub(super) const CHECKS: usize = 2;
@@ -62,6 +67,8 @@ pub struct Query {
     pub stage: &'static str,
     /// The stage's position, from 0.
     pub position: u32,
+    /// The parts of its result beside the fingerprint.
+    pub(super) parts: Vec<&'static str>,
     /// The same without what is added up: who the subjects are, and the types of the columns.
     pub of_ids: String,
     /// What gives every row to those that add it up themselves: the party's columns, those of the
@@ -90,7 +97,8 @@ impl Query {
             hash.update(field);
         }
         let fingerprint = hex::encode(hash.finalize());
-        let union = parts(position)
+        let parts = writer.parts(position);
+        let union = parts
             .iter()
             .map(|part| {
                 format!("UNION ALL SELECT part, number, value FROM {}", step_name(&format!("{part}_part")))
@@ -113,13 +121,8 @@ impl Query {
             step_name("ids_part"),
         );
         let of_rows = writer.rows();
-        Ok(Self { text, fingerprint, stage: stage.name, position, of_ids, of_rows })
+        Ok(Self { text, fingerprint, stage: stage.name, position, parts, of_ids, of_rows })
     }
-}
-
-/// The parts of the result of a stage beside the fingerprint; only the first counts what is lost.
-pub(super) fn parts(position: u32) -> &'static [&'static str] {
-    if position == 0 { &["types", "ids", "lost", "sums"] } else { &["types", "ids", "sums"] }
 }
 
 /// How many numbers stand before the sums of a row of the result: rows, the check sums of their
@@ -201,6 +204,14 @@ impl<'a> Writer<'a> {
         })
     }
 
+    /// The parts of the result beside the fingerprint; only the first stage counts what is lost, and
+    /// cells, if it has any.
+    fn parts(&self, position: u32) -> Vec<&'static str> {
+        let lost = (position == 0).then_some("lost");
+        let cells = self.counted().next().map(|_| "cells");
+        ["types", "ids"].into_iter().chain(lost).chain(cells).chain(["sums"]).collect()
+    }
+
     /// The steps of the query of the stage at this position.
     fn body(&self, position: u32) -> String {
         let mut steps = vec![
@@ -223,6 +234,9 @@ impl<'a> Writer<'a> {
             }
         }
         steps.push(self.sums(&step_name(last)));
+        if self.counted().next().is_some() {
+            steps.extend(self.cells());
+        }
         steps.extend(self.ids());
         if position == 0 {
             steps.extend(self.lost());
@@ -392,14 +406,8 @@ impl<'a> Writer<'a> {
             let column = &self.columns[i];
             match (encoder, column.domain()) {
                 (Encoder::Numeric(bounds), _) => {
-                    // NaN is larger than any number here, so this is false for it as for
-                    // infinities.
-                    let size = self.dialect.call("abs", &[&format!("x{i}")]);
-                    let finite = format!("{size} <= {}", self.dialect.double(f64::MAX));
-                    let clamped = self.clamped(&format!("x{i}"), bounds.lo(), bounds.hi());
-                    let middle = self.dialect.double(bounds.midpoint());
-                    columns
-                        .push((format!("CASE WHEN {finite} THEN {clamped} - {middle} END"), format!("v{i}")));
+                    let finite = self.finite(i);
+                    columns.push((self.about_middle(i, *bounds), format!("v{i}")));
                     if column.refuses_missing() {
                         columns.push((format!("CASE WHEN {finite} THEN 0 ELSE 1 END"), format!("bad{i}")));
                     }
@@ -431,12 +439,6 @@ impl<'a> Writer<'a> {
                 }
             }
         }
-        for (i, bins) in self.counted() {
-            if bins.zeros().is_some() {
-                let zero = self.dialect.double(0.0);
-                columns.push((format!("CASE WHEN x{i} = {zero} THEN 1 ELSE 0 END"), format!("z{i}")));
-            }
-        }
         columns.push(("hash".to_owned(), "hash".to_owned()));
         if self.mixed.is_some() {
             columns.push((self.dialect.digest_head("digest"), "head".to_owned()));
@@ -449,6 +451,23 @@ impl<'a> Writer<'a> {
             ));
         }
         columns
+    }
+
+    /// Whether a number is there. NaN is larger than any number here, so this is false for it as for
+    /// infinities.
+    fn finite(&self, i: usize) -> String {
+        let size = self.dialect.call("abs", &[&format!("x{i}")]);
+        format!("{size} <= {}", self.dialect.double(f64::MAX))
+    }
+
+    /// A number clamped to its public bounds, minus their middle; NULL if it is missing.
+    fn about_middle(&self, i: usize, bounds: Bounds) -> String {
+        let clamped = self.clamped(&format!("x{i}"), bounds.lo(), bounds.hi());
+        format!(
+            "CASE WHEN {} THEN {clamped} - {} END",
+            self.finite(i),
+            self.dialect.double(bounds.midpoint())
+        )
     }
 
     /// A double within its limits.
@@ -505,15 +524,6 @@ impl<'a> Writer<'a> {
                     columns
                         .push((format!("CASE WHEN v{i} IS NULL THEN {zero} ELSE {y} END"), format!("y{i}")));
                 }
-            }
-        }
-        for (i, bins) in self.counted() {
-            if let (Encoder::Numeric(bounds), _) = &self.stage.encoder.columns()[i] {
-                let unit = self.unit(&format!("v{i}"), bounds.half_width());
-                columns.push((format!("CASE WHEN v{i} IS NULL THEN NULL ELSE {unit} END"), format!("u{i}")));
-            }
-            if bins.zeros().is_some() {
-                columns.push((format!("z{i}"), format!("z{i}")));
             }
         }
         columns
@@ -580,8 +590,69 @@ impl<'a> Writer<'a> {
             }
             at += scalings.len();
         }
-        columns.extend(self.counted().map(|(i, bins)| (self.cell(i, bins), format!("c{i}"))));
         columns
+    }
+
+    /// How many values lie in each cell of every numeric column, with the check sums of their
+    /// subjects: a row for each cell that has any. The table is read once more for it: hundreds of
+    /// sums in one row, each over every row of the table, take most engines far longer.
+    fn cells(&self) -> Vec<String> {
+        let counted: Vec<(usize, &Bins, Bounds)> = self
+            .counted()
+            .filter_map(|(i, bins)| match self.stage.encoder.columns()[i].0 {
+                Encoder::Numeric(bounds) => Some((i, bins, bounds)),
+                Encoder::Categorical(_) => None,
+            })
+            .collect();
+        let named = |name: String| (name.clone(), name);
+        let is_zero = |&(i, bins, _): &(usize, &Bins, Bounds)| bins.zeros().map(|_| format!("z{i}"));
+        let with_hash = |mut columns: Vec<(String, String)>| {
+            columns.push(named("hash".to_owned()));
+            columns
+        };
+        let mut held: Vec<(String, String)> = self.stored_values();
+        held.retain(|(_, name)| counted.iter().any(|(i, ..)| *name == format!("x{i}")));
+        held.push((self.hash(&self.id()), "hash".to_owned()));
+        let mut placed = Vec::new();
+        let mut units = self.checks();
+        let mut cells: Vec<(String, String)> = (0..CHECKS).map(|i| named(format!("check{i}"))).collect();
+        for one in &counted {
+            let &(i, bins, bounds) = one;
+            placed.push((self.about_middle(i, bounds), format!("v{i}")));
+            let unit = self.unit(&format!("v{i}"), bounds.half_width());
+            units.push((format!("CASE WHEN v{i} IS NULL THEN NULL ELSE {unit} END"), format!("u{i}")));
+            if let Some(name) = is_zero(one) {
+                let zero = self.dialect.double(0.0);
+                placed.push((format!("CASE WHEN x{i} = {zero} THEN 1 ELSE 0 END"), name.clone()));
+                units.push(named(name));
+            }
+            cells.push((self.cell(i, bins), format!("c{i}")));
+        }
+        let all: Vec<String> = counted.iter().map(|(i, ..)| format!("c{i}")).collect();
+        let checks: Vec<String> = (0..CHECKS).map(|i| format!("check{i}")).collect();
+        let one_by_one = format!(
+            "{}\n  SELECT {}, {}\n  FROM {}{}\n)",
+            self.dialect.step(&step_name("cell_of_each")),
+            self.dialect.one_by_one(&all),
+            checks.join(", "),
+            step_name("cell_of"),
+            self.dialect.fence(),
+        );
+        let mut counts = vec![self.dialect.call("count", &["*"])];
+        counts.extend(checks.iter().map(|check| self.dialect.call("sum", &[check])));
+        vec![
+            self.step("cell_held", &held, &self.source.quoted_table()),
+            self.step("cell_placed", &with_hash(placed), &step_name("cell_held")),
+            self.step("cell_scaled", &units, &step_name("cell_placed")),
+            self.step("cell_of", &cells, &step_name("cell_scaled")),
+            one_by_one,
+            self.part(
+                "cells",
+                &format!("CAST(place AS bigint) * {CELLS} + cell + 1"),
+                &self.dialect.joined(&counts),
+                &format!("{}\n  GROUP BY place, cell", step_name("cell_of_each")),
+            ),
+        ]
     }
 
     /// The cell that a value is in.
@@ -597,15 +668,24 @@ impl<'a> Writer<'a> {
             Some(zeros) => format!(" WHEN z{i} = 1 THEN {zeros}"),
             None => String::new(),
         };
-        // Beyond the cell of the zeros every bin is one cell further on.
-        let steps: Vec<String> = (1..)
-            .zip(bins.edges())
-            .map(|(bin, &edge)| {
-                let step = 1 + i32::from(bins.zeros() == Some(bin));
-                format!("CASE WHEN u{i} >= {} THEN {step} ELSE 0 END", self.dialect.double(edge))
-            })
-            .collect();
-        format!("CASE WHEN u{i} IS NULL THEN {missing}{zero} ELSE {} END", added(&steps))
+        let found = self.bin(&format!("u{i}"), bins, 0, bins.edges().len());
+        format!("CASE WHEN u{i} IS NULL THEN {missing}{zero} ELSE {found} END")
+    }
+
+    /// The cell of a number that is at least as large as `first` of the edges and below all from
+    /// `end` on, by halving.
+    fn bin(&self, u: &str, bins: &Bins, first: usize, end: usize) -> String {
+        if first == end {
+            // From the cell of the zeros on, every bin is one cell further on.
+            return (first + usize::from(bins.zeros().is_some_and(|zeros| zeros <= first))).to_string();
+        }
+        let middle = first.midpoint(end);
+        format!(
+            "CASE WHEN {u} >= {} THEN {} ELSE {} END",
+            self.dialect.double(bins.edges()[middle]),
+            self.bin(u, bins, middle + 1, end),
+            self.bin(u, bins, first, middle)
+        )
     }
 
     fn encoded(&self) -> impl Iterator<Item = String> {
@@ -673,10 +753,6 @@ impl<'a> Writer<'a> {
                 sums.extend(self.encoded().map(|q| sum(&q)));
                 sums.extend(squares.iter().map(|&j| square(j)));
                 sums.extend(present);
-                let cell = |i: usize, cell: usize| sum(&format!("CASE WHEN c{i} = {cell} THEN 1 ELSE 0 END"));
-                sums.extend(
-                    self.counted().flat_map(|(i, bins)| (0..bins.count()).map(move |at| cell(i, at))),
-                );
             }
             Statistic::Moments => {
                 let width = self.stage.encoder.width();

@@ -13,7 +13,7 @@ use potluck_release::remedy::{Problem, Remedy};
 use potluck_release::study::{Column, IdKind, TableRows};
 use zeroize::Zeroizing;
 
-use super::query::{CHECKS, Query, leading_counts, parts};
+use super::query::{CELLS, CHECKS, Query, leading_counts};
 use super::share::Whole;
 use super::source::Source;
 use crate::lost::Lost;
@@ -26,9 +26,9 @@ pub const COLUMNS: [&str; 3] = ["part", "number", "value"];
 
 /// One row of a result. No `Debug`: it is private.
 pub struct ResultRow {
-    /// What it says: `query`, `types`, `ids` or `sums`.
+    /// What it says: `query`, `types`, `ids`, `lost`, `cells` or `sums`.
     pub part: String,
-    /// Which mixed row the sums are of; 0 elsewhere.
+    /// Which mixed row the sums are of, or which cell is counted; 0 elsewhere.
     pub number: i64,
     /// What it says, as text.
     pub value: Zeroizing<String>,
@@ -169,11 +169,7 @@ impl Results {
             Some(whole) => self.check_whole(whole, columns, stage, source, rows, checks)?,
             None => self.add_up(columns, stage, source, rows, checks)?,
         });
-        if self
-            .rows
-            .iter()
-            .any(|row| row.part != "query" && !parts(query.position).contains(&row.part.as_str()))
-        {
+        if self.rows.iter().any(|row| row.part != "query" && !query.parts.contains(&row.part.as_str())) {
             return Err(self.not_a_result());
         }
         if query.position == 0 {
@@ -252,6 +248,7 @@ impl Results {
         checks: [i64; CHECKS],
     ) -> Result<Vec<i64>, Error> {
         let leading = leading_counts(columns);
+        let cells = self.cells(stage, rows, checks)?;
         let (slots, width) = match stage.statistic {
             Statistic::Mixed { k, .. } => (k as usize, stage.encoder.width()),
             Statistic::Standardise { .. } | Statistic::Moments => (1, stage.coordinates()),
@@ -264,7 +261,9 @@ impl Results {
         for row in self.rows.iter().filter(|row| row.part == "sums") {
             let values = self.integers(&row.value)?;
             let slot = usize::try_from(row.number).ok().filter(|&slot| slot < slots);
-            let Some(slot) = slot.filter(|&slot| !seen[slot] && values.len() == leading + width) else {
+            let Some(slot) =
+                slot.filter(|&slot| !seen[slot] && values.len() + cells.len() == leading + width)
+            else {
                 return Err(self.problem(
                     "does not have every sum just once; it was changed or is of another stage: run the query again",
                 ));
@@ -283,10 +282,13 @@ impl Results {
             for (refused, &bad) in refused.iter_mut().zip(bad_values) {
                 *refused |= bad != 0;
             }
-            if !possible(stage, count, exact) {
+            let own = &mut sums[slot * width..][..width];
+            let (of_row, of_cells) = own.split_at_mut(exact.len());
+            of_row.copy_from_slice(exact);
+            of_cells.copy_from_slice(&cells);
+            if !possible(stage, count, own) {
                 return Err(self.inconsistent());
             }
-            sums[slot * width..][..width].copy_from_slice(exact);
         }
         if let Some(column) = refused.iter().position(|&refused| refused) {
             return Err(source.refused_values(&columns[column]).refusing(Refusal::Value));
@@ -299,6 +301,41 @@ impl Results {
         }
         // The sums have an owner from here on that wipes them.
         Ok(std::mem::take(&mut *sums))
+    }
+
+    /// How many values lie in each cell of every column whose cells are counted: of every row one a
+    /// column, in a cell or missing, and of the subjects with these check sums.
+    fn cells(&self, stage: &Stage, rows: u64, checks: [i64; CHECKS]) -> Result<Zeroizing<Vec<i64>>, Error> {
+        let bins = stage.encoder.bins();
+        // The first of each column is for values that are in no cell.
+        let mut found: Vec<Zeroizing<Vec<i64>>> =
+            bins.iter().map(|bins| Zeroizing::new(vec![0; 1 + bins.count()])).collect();
+        let mut left = vec![checks.map(i128::from); bins.len()];
+        for row in self.rows.iter().filter(|row| row.part == "cells") {
+            let values = self.integers(&row.value)?;
+            let place = usize::try_from(row.number / CELLS).ok().filter(|_| row.number >= 0);
+            let at = usize::try_from(row.number % CELLS).ok();
+            let cell = place.zip(at).and_then(|(place, at)| found.get_mut(place)?.get_mut(at));
+            let (Some(place), Some(cell), Some((&count, own))) = (place, cell, values.split_first()) else {
+                return Err(self.not_a_result());
+            };
+            // A row is of one value at least, and there is one for each cell.
+            if *cell != 0 || count < 1 || own.len() != CHECKS {
+                return Err(self.inconsistent());
+            }
+            *cell = count;
+            left[place].iter_mut().zip(own).for_each(|(left, &own)| *left -= i128::from(own));
+        }
+        for of_column in &found {
+            let total: i128 = of_column.iter().map(|&count| i128::from(count)).sum();
+            if total != i128::from(rows) {
+                return Err(self.lacks_sums());
+            }
+        }
+        if left.iter().any(|left| *left != [0; CHECKS]) {
+            return Err(self.other_subjects());
+        }
+        Ok(Zeroizing::new(found.iter().flat_map(|of_column| of_column[1..].to_vec()).collect()))
     }
 
     /// What tasks of a cluster added up, if they did.
