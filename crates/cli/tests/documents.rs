@@ -63,7 +63,7 @@ fn the_tutorial_works() {
         assert!(folder.path().join(file).exists(), "{file}");
     }
     assert!(stdout.contains("north signed with the key given"), "{stdout}");
-    assert!(stdout.contains("patient,pressure\na,"), "{stdout}");
+    assert!(stdout.contains("patient,pressure,pressure.low,pressure.high\na,"), "{stdout}");
 }
 
 #[test]

@@ -9,6 +9,7 @@ use std::fs;
 use std::sync::Arc;
 
 use arrow_array::{Array, ArrayRef, Int64Array, RecordBatch};
+use arrow_schema::{Field, Schema};
 use potluck_core::accounting::MuSquared;
 use potluck_party::release::release_with;
 use potluck_party::sql::{
@@ -219,7 +220,9 @@ fn values_and_ids_that_the_study_refuses_are_found() {
         Arc::new((0..good.num_rows() as i64).map(|id| (id != 9).then_some(id)).collect::<Int64Array>());
     assert_eq!(columns[4].null_count(), 1);
     let mut share = Share::new(task).unwrap();
-    share.add(&RecordBatch::try_new(good.schema(), columns).unwrap()).unwrap();
+    let may_miss = |field: &Arc<Field>| field.as_ref().clone().with_nullable(true);
+    let schema = Schema::new(good.schema().fields().iter().map(may_miss).collect::<Vec<_>>());
+    share.add(&RecordBatch::try_new(Arc::new(schema), columns).unwrap()).unwrap();
     let missing = Results::of_shares(
         "shares",
         &staged.next_query(&ledger).unwrap().unwrap().fingerprint,

@@ -402,6 +402,9 @@ fn impossible_counts_are_refused() {
     assert_eq!(earlier.len(), 4);
 }
 
+/// What becomes of the rows of a result, given the first and the last row of cells.
+type CellChange = fn(&mut Vec<(String, i64, String)>, usize, usize);
+
 /// Cells of histograms are of every row one a column, of the subjects whose ids were looked at.
 #[test]
 fn impossible_cells_are_refused() {
@@ -415,8 +418,7 @@ fn impossible_cells_are_refused() {
     let right = answer(&study, Dialect::Spark, &people, &[], &query);
     let places: Vec<usize> = (0..right.len()).filter(|&at| right[at].0 == "cells").collect();
     let (first, last) = (places[0], places[places.len() - 1]);
-    type Change = fn(&mut Vec<(String, i64, String)>, usize, usize);
-    let wrong: [(&str, &str, Change); 9] = [
+    let wrong: [(&str, &str, CellChange); 9] = [
         ("a cell left out", "lacks sums", |rows, _, last| {
             rows.remove(last);
         }),
@@ -426,7 +428,7 @@ fn impossible_cells_are_refused() {
         }),
         ("other subjects", "other subjects", |rows, first, _| replace_count(&mut rows[first].2, 1, "7")),
         ("nobody in a row", "no table of this study", |rows, _, last| {
-            replace_count(&mut rows[last].2, 0, "0")
+            replace_count(&mut rows[last].2, 0, "0");
         }),
         ("fewer than nobody", "no table of this study", |rows, _, last| {
             replace_count(&mut rows[last].2, 0, "-1");

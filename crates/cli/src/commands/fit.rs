@@ -6,7 +6,7 @@ use std::io;
 use anyhow::Result;
 use potluck_core::learn::{Level, Ridge};
 use potluck_release::files::{Audience, check_writable, refuse_same_file, write_file};
-use potluck_release::findings::HEADING;
+use potluck_release::findings::{HEADING, Said};
 use potluck_release::fit::{Regression, fit};
 use potluck_release::model::{Coefficient, Estimand, Estimate, Parts, RSquared, Term};
 use potluck_release::{Error, Model, PublicDataset};
@@ -58,12 +58,13 @@ pub(super) fn interval(estimate: &Estimate) -> String {
     format!("[{}, {}]", number(estimate.low), number(estimate.high))
 }
 
-/// The regression for people: the sentence to take home, what speaks against it, then the numbers,
-/// then what they mean.
+/// The regression for people: whether it is about the same people at all, the sentence to take home,
+/// what else speaks against it, then the numbers, then what they mean.
 pub(super) fn to_text(model: &Model) -> String {
     let unit = model.label_unit.as_ref().map_or(String::new(), |unit| format!(" ({unit})"));
-    let mut text = format!("{}\n", wrapped(&model.headline().to_string(), ""));
-    text.push_str(&opening(model));
+    let mut text = alarms(model);
+    let _ = writeln!(text, "{}", wrapped(&model.headline().to_string(), ""));
+    text.push_str(&findings(model));
     let _ = writeln!(text, "{}{unit} by {}:\n", model.label.name(), model.learner.name());
     text.push_str(&coefficients(model));
     text.push_str(&collinear(model));
@@ -76,21 +77,31 @@ pub(super) fn to_text(model: &Model) -> String {
 
 /// What a reader must know before the first number: nothing where nothing speaks against the fit.
 pub(super) fn opening(model: &Model) -> String {
+    alarms(model) + &findings(model)
+}
+
+/// Where parties do not seem to hold the same people, nothing else means anything.
+fn alarms(model: &Model) -> String {
+    let findings = model.findings();
+    let of_people = findings.iter().filter(|said| said.is_about_people());
+    let one = |said: &Said| {
+        let said = wrapped(&format!("Careful: {}", said.sentence), "");
+        format!("{}\n\n", alarming(said.trim_end(), &io::stdout()))
+    };
+    of_people.map(one).collect()
+}
+
+/// All other findings.
+fn findings(model: &Model) -> String {
     let fault = model.diagnostics.fault().map(|fault| format!("Careful: {fault}."));
     let findings = model.findings();
-    let (of_people, others): (Vec<_>, Vec<_>) = findings.iter().partition(|said| said.is_about_people());
-    let mut text = String::new();
-    for said in of_people {
-        let said = wrapped(&format!("Careful: {}", said.sentence), "");
-        text.push_str(&alarming(said.trim_end(), &io::stdout()));
-        text.push_str("\n\n");
-    }
+    let others = findings.iter().filter(|said| !said.is_about_people());
     let sentences: Vec<String> =
-        fault.into_iter().chain(others.iter().map(|said| said.sentence.to_string())).collect();
+        fault.into_iter().chain(others.map(|said| said.sentence.to_string())).collect();
     if sentences.is_empty() {
-        return text;
+        return String::new();
     }
-    text.push_str(&alarming(&format!("{HEADING}:"), &io::stdout()));
+    let mut text = alarming(&format!("{HEADING}:"), &io::stdout());
     text.push('\n');
     for sentence in sentences {
         text.push_str(&wrapped(&sentence, "- "));
