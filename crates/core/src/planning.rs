@@ -6,6 +6,8 @@
 //! the label (docs/LEARNERS.md#planning). It is checked against simulated releases (`cargo run
 //! --release -p potluck-lab -- planning`).
 
+mod exchanged;
+
 use crate::accounting::Mu;
 use crate::calibrated::{CalibratedError, Layout, Plan};
 
@@ -40,7 +42,9 @@ pub struct PartyOutlook {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Prospect {
     rows: f64,
+    /// Mixed rows, and how many people one holds; 1 and 0 where products are exchanged.
     k: f64,
+    held: f64,
     parties: Vec<PartyOutlook>,
 }
 
@@ -79,7 +83,8 @@ impl Prospect {
                 local_noise: Some(local / variance),
             }
         };
-        Self { rows, k: plan.k() as f64, parties: parties.iter().map(party).collect() }
+        let k = plan.k() as f64;
+        Self { rows, k, held: rows / k, parties: parties.iter().map(party).collect() }
     }
 
     /// The prospect of a release of mixed rows alone: k rows, and by party the number of columns
@@ -90,7 +95,15 @@ impl Prospect {
             noise_ratio: noise * noise / EVEN_VARIANCE,
             local_noise: None,
         };
-        Self { rows: rows as f64, k: k as f64, parties: parties.iter().map(party).collect() }
+        let (rows, k) = (rows as f64, k as f64);
+        Self { rows, k, held: rows / k, parties: parties.iter().map(party).collect() }
+    }
+
+    /// How much of what a release says of a typical column of each party is noise: of the variance
+    /// of a mixed row, or of the square of a correlation of 1 that was exchanged.
+    pub fn noise_shares(&self) -> impl Iterator<Item = f64> {
+        let signal = if self.held > 0.0 { self.held } else { self.rows };
+        self.parties.iter().map(move |party| party.noise_ratio / (party.noise_ratio + signal))
     }
 
     /// The parties, in order.
@@ -103,7 +116,7 @@ impl Prospect {
         match self.parties[one].local_noise {
             Some(noise) if one == other => 2.0 * noise * noise,
             _ => {
-                let spread = |party: usize| self.rows / self.k + self.parties[party].noise_ratio;
+                let spread = |party: usize| self.held + self.parties[party].noise_ratio;
                 self.k / (self.rows * self.rows) * spread(one) * spread(other)
             }
         }
@@ -220,12 +233,21 @@ fn lower_gamma(a: f64, x: f64) -> f64 {
     (sum.ln() + a * x.ln() - x - libm::lgamma(a)).exp().min(1.0)
 }
 
+pub use exchanged::smallest_useful_rows_of_exchange;
+
 /// The smallest number of subjects at which a calibrated release of these columns becomes useful,
 /// if there is one.
 pub fn smallest_useful_rows(mu: Mu, parties: &[Layout]) -> Option<u64> {
+    smallest_useful(|rows| {
+        let plan = Plan::new(rows, mu, parties, None)?;
+        Ok(Prospect::calibrated(&plan, parties))
+    })
+}
+
+/// The smallest number of subjects at which what is expected becomes useful, if there is one.
+fn smallest_useful(prospect: impl Fn(u64) -> Result<Prospect, CalibratedError>) -> Option<u64> {
     let useful = |rows: f64| -> Result<bool, CalibratedError> {
-        let plan = Plan::new(rows as u64, mu, parties, None)?;
-        Ok(Prospect::calibrated(&plan, parties).outlook(TYPICAL_SIGNAL).recovered >= USEFUL)
+        Ok(prospect(rows as u64)?.outlook(TYPICAL_SIGNAL).recovered >= USEFUL)
     };
     let (mut low, mut high) = (2.0_f64, MOST_ROWS);
     if !useful(high).unwrap_or(false) {

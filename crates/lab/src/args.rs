@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::noise::NoiseKind;
+use crate::released::Own;
 
 /// Reproduce every experiment of the paper, with our numbers beside the published ones, and measure
 /// our own method.
@@ -183,6 +184,9 @@ after values are clipped to their public bounds.")]
 pub(crate) struct Coverage {
     #[command(flatten)]
     pub(crate) cells: Cells,
+    /// How parties release
+    #[arg(long, value_enum, default_value_t = Own::Calibrated)]
+    pub(crate) method: Own,
 }
 
 #[derive(Args)]
@@ -204,6 +208,9 @@ pub(crate) struct Map {
     /// Number of repetitions for n from 1,000,000 on [default: half of --seeds]
     #[arg(long, value_name = "N")]
     pub(crate) seeds_above: Option<usize>,
+    /// How parties release
+    #[arg(long, value_enum, default_value_t = Own::Calibrated)]
+    pub(crate) method: Own,
 }
 
 #[derive(Args)]

@@ -387,6 +387,7 @@ pub(crate) fn read_texts(path: &Path, header: bool) -> Result<(Vec<String>, Vec<
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::released::Own;
     use crate::table::Privacy;
     use potluck_core::mixing::MixingKey;
     use potluck_release::study::Party;
@@ -405,7 +406,8 @@ mod tests {
             let dataset = Dataset::of_columns("mine".to_owned(), &columns, &rows, sizes.to_vec());
             let holdings = dataset.holdings(&[0, 1, 2]);
             let privacy = Privacy { epsilon: 1.0, delta: 1e-5 };
-            let study = holdings.study(100, privacy, None, &MixingKey::new([0; 32])).unwrap();
+            let study =
+                holdings.study(100, (Own::Calibrated, privacy), None, &MixingKey::new([0; 32])).unwrap();
             let layout = |party: &Party| study.calibrated(party.name()).unwrap().unwrap().layout().clone();
             let layouts = study.definition().parties().iter().map(layout);
             layouts.map(|layout| (layout.width(), layout.effective_width())).collect::<Vec<_>>()

@@ -8,6 +8,7 @@ use potluck_release::study::Unsealed;
 use potluck_simulation::{self as simulation, People};
 use serde_json::{Value, json};
 
+use crate::released::Own;
 use crate::table::Privacy;
 
 /// A column as its party holds it.
@@ -76,14 +77,14 @@ impl Holdings {
     pub(crate) fn study(
         &self,
         rows: usize,
-        privacy: Privacy,
+        (method, privacy): (Own, Privacy),
         k: Option<u64>,
         key: &MixingKey,
     ) -> Result<Study> {
         let Privacy { epsilon, delta } = privacy;
         let draft = json!({
             "format": potluck_release::FORMAT,
-            "study": { "name": "lab", "rows": rows, "id": "integer", "k": k },
+            "study": { "name": "lab", "rows": rows, "id": "integer", "method": method.word(), "k": k },
             "privacy": { "epsilon": epsilon, "delta": delta },
             "party": self.declared,
         });

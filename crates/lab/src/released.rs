@@ -1,12 +1,12 @@
 //! Calibrated releases of all parties in memory, through the join and the fit that ship.
 
 use anyhow::{Context as _, Result};
+use clap::ValueEnum;
 use faer::linalg::solvers::Solve as _;
 use faer::{Col, Mat};
 use potluck_core::learn::{Clipping, Level, Tails, posterior};
-use potluck_core::stage::Stage;
 use potluck_release::fit::{Material, Regression, fit};
-use potluck_release::study::Party;
+use potluck_release::study::{Method, Party};
 use potluck_release::{Model, PublicDataset, Study};
 use potluck_simulation::{Noise, Simulation, Subjects};
 
@@ -17,9 +17,29 @@ use crate::noise::NoiseKind;
 use crate::seeds::Seed;
 use crate::table::Privacy;
 
+/// A method of potluck's own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Own {
+    /// One release of each party, whose people are mixed
+    Calibrated,
+    /// Products that every two parties compute together
+    Exchange,
+}
+
+impl Own {
+    /// How studies and tables name it.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Calibrated => Method::Calibrated.word(),
+            Self::Exchange => Method::Exchange.word(),
+        }
+    }
+}
+
 /// How releases are made.
 #[derive(Clone, Copy)]
 pub(crate) struct Release {
+    pub(crate) method: Own,
     pub(crate) privacy: Privacy,
     pub(crate) noise: NoiseKind,
     /// Number of mixed rows; what public facts say if none.
@@ -46,21 +66,21 @@ impl Release {
         let simulation = Simulation::new(&study, holdings.people(), subjects);
         let width = study.definition().width();
         let mut products = Mat::zeros(width, width);
-        let sums = simulation.sums(self.noise(seed), |rows, width| {
+        let dataset = simulation.dataset_seen(self.noise(seed), |rows, width| {
             let rows =
                 Mat::from_fn(rows.len() / width, width, |row, column| f64::from(rows[row * width + column]));
             products += rows.transpose() * &rows;
         })?;
-        Ok((Released { dataset: simulation.join(&sums)? }, products))
+        Ok((Released { dataset }, products))
     }
 
     fn study(self, holdings: &Holdings, subjects: &Subjects) -> Result<Study> {
-        holdings.study(holdings.rows(), self.privacy, self.k, subjects.key())
+        holdings.study(holdings.rows(), (self.method, self.privacy), self.k, subjects.key())
     }
 
     /// Every stage of a party has noise of its own.
-    fn noise(self, seed: Seed) -> impl Fn(usize, &Stage) -> Box<dyn Noise> {
-        move |party, stage| self.noise.start(seed.of(&format!("calibrated {party} {}", stage.name)))
+    fn noise(self, seed: Seed) -> impl Fn(usize, &str) -> Box<dyn Noise> {
+        move |party, stage| self.noise.start(seed.of(&format!("calibrated {party} {stage}")))
     }
 }
 

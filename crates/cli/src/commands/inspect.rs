@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use super::Settings;
 use super::fit;
-use super::plan::extends_text;
+use super::plan::{extends_text, released_text};
 use crate::args::Inspect;
 use crate::output::{number, table, wrapped};
 
@@ -119,11 +119,11 @@ pub(super) fn run(arguments: &Inspect, settings: &Settings<'_>) -> Result<()> {
 fn study_text(study: &Study) -> String {
     let definition = study.definition();
     let mut text = format!(
-        "Study {:?}\nid {}\n{} subjects, {} released rows\n",
+        "Study {:?}\nid {}\n{} subjects, {}\n",
         definition.name(),
         study.id(),
         definition.rows(),
-        study.seal().k()
+        released_text(study)
     );
     if let Some(base) = study.base() {
         let _ = writeln!(text, "{}", extends_text(base, study.own_parties().len()));

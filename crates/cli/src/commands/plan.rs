@@ -6,8 +6,9 @@ use std::path::Path;
 
 use anyhow::Result;
 use potluck_core::planning::USEFUL;
-use potluck_release::plan::{ExpectedAccuracy, Plan, PlanOfParty};
-use potluck_release::statement::{self, Guarantee};
+use potluck_release::plan::{ExchangeOfParty, ExpectedAccuracy, Otherwise, Plan, PlanOfParty};
+use potluck_release::statement::{self, Guarantee, rounded_up};
+use potluck_release::study::Method;
 use potluck_release::{AnyStudy, Error, Study};
 
 use super::Settings;
@@ -23,6 +24,14 @@ pub(super) fn run(arguments: &args::Plan, settings: &Settings<'_>) -> Result<()>
 pub(super) fn load(path: &Path, base: Option<&Path>) -> Result<AnyStudy, Error> {
     let base = base.map(Study::load).transpose()?;
     AnyStudy::load(path, base.as_ref())
+}
+
+/// How many rows a study releases, in words.
+pub(super) fn released_text(study: &Study) -> String {
+    match study.definition().method() {
+        Method::Exchange => "products of every two parties".to_owned(),
+        Method::Calibrated | Method::Rmgm | Method::Dgm => format!("{} released rows", study.seal().k()),
+    }
 }
 
 /// What an extension adds to, in words.
@@ -53,19 +62,58 @@ fn outlook_text(outlook: &ExpectedAccuracy) -> String {
     if let Some(rows) = outlook.smallest_useful_rows {
         let _ = writeln!(text, "  useful (recovers {}) from about {rows} subjects on", percent(USEFUL));
     }
-    text.push_str("`potluck simulate` tries it on made-up data in this shape.\n\n");
     text
+}
+
+/// What parties of an exchange do, in words.
+fn exchange_text(plan: &Plan) -> String {
+    let names = |names: &[String]| if names.is_empty() { "–".to_owned() } else { names.join(", ") };
+    let row = |party: &ExchangeOfParty| {
+        vec![
+            party.party.clone(),
+            names(&party.offers_to),
+            names(&party.replies_to),
+            size(party.sends_bytes),
+            size(party.receives_bytes),
+        ]
+    };
+    let rows: Vec<_> = plan.exchange.iter().map(row).collect();
+    format!(
+        "What parties do: each publishes means and spreads of its columns; then every two of them exchange three\n\
+         messages. One sends its encrypted rows, the other multiplies them with its own, and the first publishes the\n\
+         noised products.\n{}\n",
+        table(&["party", "sends its rows to", "multiplies those of", "sends", "receives"], &rows)
+    )
+}
+
+/// What the other method would give, in a sentence.
+fn otherwise_text(plan: &Plan, otherwise: &Otherwise) -> String {
+    let asks = if otherwise.method == Method::Exchange.word() {
+        "experimental: the same people at all parties, known to partners, and three messages"
+    } else {
+        "one file of each party, which need not be there at the same time"
+    };
+    format!(
+        "With method = {:?} ({asks}): a fit would recover about {:.0}% instead of {:.0}%, with a standard error of a coefficient of {} instead of {}; jointly ε = {} instead of {}.\n",
+        otherwise.method,
+        100.0 * otherwise.outlook.recovered,
+        100.0 * plan.outlook.recovered,
+        number(otherwise.outlook.coefficient_error),
+        number(plan.outlook.coefficient_error),
+        rounded_up(otherwise.joint.epsilon),
+        rounded_up(plan.joint.epsilon),
+    )
 }
 
 fn to_text(study: &Study, plan: &Plan) -> String {
     let definition = study.definition();
     let mut text = format!(
-        "Study {:?}: {} subjects, {}, {}, {} released rows\n\n",
+        "Study {:?}: {} subjects, {}, {}, {}\n\n",
         definition.name(),
         definition.rows(),
         counted(definition.parties().len(), "party", "parties"),
         counted(definition.width(), "encoded column", "encoded columns"),
-        plan.k,
+        released_text(study),
     );
     if let Some(base) = study.base() {
         text.insert_str(text.len() - 1, &format!("{}\n", extends_text(base, study.own_parties().len())));
@@ -88,8 +136,17 @@ fn to_text(study: &Study, plan: &Plan) -> String {
     for warning in &plan.warnings {
         let _ = writeln!(text, "\n{}", alarming(&format!("Careful: {warning}"), &io::stdout()));
     }
-    text.push_str("\nnoise share: how much of the variance of a party's released columns is noise, for typical columns\n\n");
+    if plan.exchange.is_empty() {
+        text.push_str("\nnoise share: how much of the variance of a party's released columns is noise, for typical columns\n\n");
+    } else {
+        text.push_str("\nnoise share: how much of the square of a correlation of 1 with another party is noise, for typical columns\n\n");
+        text.push_str(&exchange_text(plan));
+    }
     text.push_str(&outlook_text(&plan.outlook));
+    if let Some(otherwise) = &plan.otherwise {
+        text.push_str(&otherwise_text(plan, otherwise));
+    }
+    text.push_str("`potluck simulate` tries it on made-up data in this shape.\n\n");
     let each = Guarantee::of_party(study);
     let joint = Guarantee::joint(study, definition.parties().len());
     let _ = writeln!(text, "Each party's release: {}", each.in_numbers());

@@ -28,8 +28,9 @@ pub use least_squares::{Estimand, Fit, Ridge, Spectrum, Stability, debiased, ols
 pub use local::{Centre, Clipping, LocalMoments, PresentValues, Tails};
 pub use moments::{Moments, Solution};
 pub use posterior::{
-    ColumnShift, Concern, DeclaredOverlaps, Evidence, ExplainedShare, Overlap, OverlapConcern, PartyPeople,
-    People, Posterior, ShareConcerns, VarianceParts, column_shifts, explained_share, posterior,
+    Between, Blocks, ColumnShift, Concern, DeclaredOverlaps, Evidence, ExplainedShare, Overlap,
+    OverlapConcern, PartyPeople, People, Posterior, ShareConcerns, VarianceParts, column_shifts,
+    explained_share, posterior,
 };
 pub use student::{two_sided_quantile, two_sided_tail};
 

@@ -7,7 +7,8 @@ use faer::{Col, Mat, Par, Side};
 
 use super::correlations::{Correlations, Purpose};
 use super::evidence::{Evidence, Sample};
-use super::shifts::{LabelRows, Shifts, clear_of_singular};
+use super::products::{MixedRows, Products, Wanted};
+use super::shifts::clear_of_singular;
 use super::shrink::{Noisy, factors, geometric_grid};
 use super::whiten::Whitened;
 use crate::learn::LearnError;
@@ -66,11 +67,8 @@ pub(super) struct Learned {
     /// The label's party, and the share of its people whose label is present.
     pub(super) home: usize,
     pub(super) label_rate: f64,
-    /// Variance of a mixed row of the label, and the part of it that is not noise.
-    pub(super) label_spread: f64,
-    pub(super) label_mixing_spread: f64,
-    /// Cosines between mixed rows along the coordinates.
-    pub(super) cosines: Mat<f64>,
+    /// What mixed rows are like, if there are any.
+    pub(super) mixed: Option<MixedRows>,
     /// Covariances with the label as they were found, with the variances of their errors.
     pub(super) found: Noisy,
     /// By what they are shrunk at first.
@@ -104,49 +102,22 @@ impl Learned {
         features: &[usize],
         purpose: Purpose,
     ) -> Result<Self, LearnError> {
-        let (k, d, people) = (sample.k, features.len(), &evidence.people);
+        let (d, people) = (features.len(), &evidence.people);
         let home = evidence.party_of(label);
         let label_rate = people.rates[label];
         let label_variance = evidence.covariance[(label, label)].max(3.0 * evidence.covariance_noise[label]);
         let label_sd = label_variance.sqrt();
-        let label_mixing_spread = sample.scaled(people.held[home]) / k / label_rate;
-        let label_spread = label_mixing_spread + evidence.noise(label).powi(2) / label_variance;
         let white = Whitened::new(evidence, sample, label, label_sd, features)?;
-        let (t, sizes) = (&white.spreads, &white.sizes);
-        let shared =
-            Mat::from_fn(d, d, |i, j| sample.scaled(people.shared[(white.party[i], white.party[j])]));
-        let shared_with_label: Vec<f64> =
-            white.party.iter().map(|&party| sample.scaled(people.shared[(party, home)])).collect();
-
-        // Correlations of the mixed rows along the coordinates, with the noise removed from their
-        // scale, about the means of the people that parties have in common.
-        let rotated = &white.transform * sample.gram.submatrix(0, 0, d, d) * white.transform.transpose();
-        let with_label = &white.transform * sample.gram.col(d).subrows(0, d);
-        let lengths: Vec<f64> = (0..d).map(|i| rotated[(i, i)].sqrt()).collect();
-        let cosines = Mat::from_fn(d, d, |i, j| rotated[(i, j)] / (lengths[i] * lengths[j]));
-        let label_length = sample.gram[(d, d)].sqrt();
-        let label_rows = LabelRows { home, length: label_length, spread: label_spread };
-        let shifts = Shifts::new(evidence, sample, &white, &lengths, &label_rows);
-        let crossed = Mat::from_fn(d, d, |i, j| {
-            if !white.apart(i, j) {
-                return 0.0;
-            }
-            let moved = shifts.of(i, white.party[j]) * shifts.of(j, white.party[i]);
-            cosines[(i, j)] * (t[i] * t[j]).sqrt() * k / shared[(i, j)] - moved
-        });
-        let variance = Mat::from_fn(d, d, |i, j| t[i] * t[j] * k / (shared[(i, j)] * shared[(i, j)]));
-        let between = |i: usize| {
-            let cosine = with_label[i] / (lengths[i] * label_length);
-            let moved = shifts.of(i, home) * shifts.of_label(white.party[i]);
-            cosine * (t[i] * label_spread).sqrt() * k / shared_with_label[i] - moved
-        };
+        let sizes = &white.sizes;
+        let wanted = Wanted { label, features, home, label_variance };
+        let products = Products::new(evidence, sample, &white, &wanted);
         let local = |i: usize| white.noise[i].powi(2) * sizes[i] * (1.0 / label_variance + sizes[i]);
-        let mixed = |i: usize| t[i] * label_spread * k / (shared_with_label[i] * shared_with_label[i]);
+        let of_others = &products.with_label;
         let found = Noisy {
             values: (0..d)
-                .map(|i| if white.own[i] { white.label_covariance[i] } else { between(i) })
+                .map(|i| if white.own[i] { white.label_covariance[i] } else { of_others.values[i] })
                 .collect(),
-            variances: (0..d).map(|i| if white.own[i] { local(i) } else { mixed(i) }).collect(),
+            variances: (0..d).map(|i| if white.own[i] { local(i) } else { of_others.variances[i] }).collect(),
         };
         if !found.values.iter().chain(&found.variances).all(|value| value.is_finite()) {
             return Err(LearnError::Overflow);
@@ -156,15 +127,14 @@ impl Learned {
         let factors = factors(&found.values, &found.variances, &geometric_grid(2.0 / d as f64, 1e-2));
         let mut means: Vec<f64> = found.values.iter().zip(&factors).map(|(c, factor)| c * factor).collect();
         cap_explained(&white, evidence.parties.len(), &mut means);
-        let correlations = Correlations::new(&white, crossed, variance, &means, k);
+        let Products { crossed, variance, rows, lost, mixed, shared, shared_with_label, .. } = products;
+        let correlations = Correlations::new(&white, crossed, variance, &means, rows);
         // … then those of other parties given those of the label's own.
         let estimate = correlations.estimate(&white, &means, purpose)?;
         means = means_given_own(&white, &found, &means, &correlations, &estimate);
         cap_explained(&white, evidence.parties.len(), &mut means);
 
         let whole = joint_matrix(&white, &means, &correlations.estimate(&white, &means, purpose)?)?;
-        let part = |party: usize| people.shared[(party, home)] / people.held[party];
-        let lost = shifts.lost(&white, home, part);
         let some = lost.iter().any(|lost| *lost != 0.0);
         let lost = if some { clear_of_singular(&whole, lost) } else { lost };
         let h = &whole - &lost * lost.transpose();
@@ -176,9 +146,7 @@ impl Learned {
             label_variance,
             home,
             label_rate,
-            label_spread,
-            label_mixing_spread,
-            cosines,
+            mixed,
             found,
             factors,
             means,
@@ -198,6 +166,16 @@ impl Learned {
     /// Posterior mean weights of the features, clipping not undone.
     pub(super) fn weights(&self) -> Vec<f64> {
         (&self.back * &self.w).iter().copied().collect()
+    }
+
+    /// By how much more of the label's variance n people seem to be explained than others, because
+    /// weights follow what is chance in them. Mixed rows that judge hold other people than those
+    /// that weights come from; exchanged blocks are about everybody.
+    pub(super) fn fitted_by_chance(&self, n: f64) -> f64 {
+        match self.mixed {
+            Some(_) => 0.0,
+            None => 2.0 * self.factors.iter().sum::<f64>() / n * (1.0 - self.explained()),
+        }
     }
 
     /// Share of the label's variance that the posterior mean explains.

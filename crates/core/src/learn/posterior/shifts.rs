@@ -120,9 +120,10 @@ pub struct ColumnShift {
 /// All shifts of columns that can be: none where everybody is everywhere.
 pub fn column_shifts(evidence: &Evidence<'_>) -> Vec<ColumnShift> {
     let people = &evidence.people;
-    let k = evidence.released.k() as f64;
     let mut found = Vec::new();
-    for (column, released) in evidence.released.columns().iter().enumerate() {
+    let Some(mixed) = evidence.released() else { return found };
+    let k = mixed.k() as f64;
+    for (column, released) in mixed.columns().iter().enumerate() {
         let home = evidence.party_of(column);
         let variance = evidence.covariance[(column, column)].max(3.0 * evidence.covariance_noise[column]);
         let own_spread =
