@@ -15,8 +15,9 @@ use crate::learn::LearnError;
 
 /// Largest share of the label's variance that one party's features are believed to explain.
 const MOST_EXPLAINED: f64 = 0.98;
-/// How far H may go from what the label implies towards a singular matrix.
-const MOST_TRUSTED: f64 = 0.9;
+/// How far H may go from what the label implies towards a singular matrix, unless more is
+/// known.
+pub(super) const MOST_TRUSTED: f64 = 0.9;
 
 /// No party explains more than nearly all of the label.
 fn cap_explained(white: &Whitened, parties: usize, means: &mut [f64]) {
@@ -37,7 +38,7 @@ pub(super) fn inverse(matrix: &Mat<f64>) -> Option<Mat<f64>> {
 
 /// How far a step may be taken from a positive definite matrix so that it stays clear of a singular
 /// one: 1 if all of it may.
-pub(super) fn part_that_is_sound(from: &Mat<f64>, step: &Mat<f64>) -> Result<f64, LearnError> {
+pub(super) fn part_that_is_sound(from: &Mat<f64>, step: &Mat<f64>, most: f64) -> Result<f64, LearnError> {
     let factor = from.llt(Side::Lower).map_err(|_| LearnError::Overflow)?;
     let mut half = step.clone();
     solve_lower_triangular_in_place(factor.L(), half.as_mut(), Par::Seq);
@@ -47,16 +48,21 @@ pub(super) fn part_that_is_sound(from: &Mat<f64>, step: &Mat<f64>) -> Result<f64
     let symmetric = Mat::from_fn(d, d, |i, j| f64::midpoint(both[(i, j)], both[(j, i)]));
     let values = symmetric.self_adjoint_eigenvalues(Side::Lower).map_err(|_| LearnError::Overflow)?;
     let smallest = values.first().copied().unwrap_or(0.0);
-    Ok(f64::min(1.0, MOST_TRUSTED / f64::max(-smallest, 1e-9)))
+    Ok(f64::min(1.0, most / f64::max(-smallest, 1e-9)))
 }
 
 /// H: the matrix of all features, so close to the estimated correlations that it is positive
 /// definite with the label included.
-fn joint_matrix(white: &Whitened, means: &[f64], estimate: &Mat<f64>) -> Result<Mat<f64>, LearnError> {
+fn joint_matrix(
+    white: &Whitened,
+    means: &[f64],
+    estimate: &Mat<f64>,
+    most: f64,
+) -> Result<Mat<f64>, LearnError> {
     let d = means.len();
     let implied = white.implied(means);
     let difference = estimate - &implied;
-    let trust = part_that_is_sound(&white.left_by_parties(means), &difference)?;
+    let trust = part_that_is_sound(&white.left_by_parties(means), &difference, most)?;
     Ok(Mat::<f64>::identity(d, d) + implied + difference * faer::Scale(trust))
 }
 
@@ -127,6 +133,7 @@ impl Learned {
         let factors = factors(&found.values, &found.variances, &geometric_grid(2.0 / d as f64, 1e-2));
         let mut means: Vec<f64> = found.values.iter().zip(&factors).map(|(c, factor)| c * factor).collect();
         cap_explained(&white, evidence.parties.len(), &mut means);
+        let most = products.most_trusted(&white);
         let Products { crossed, variance, rows, lost, mixed, shared, shared_with_label, .. } = products;
         let correlations = Correlations::new(&white, crossed, variance, &means, rows);
         // … then those of other parties given those of the label's own.
@@ -134,7 +141,8 @@ impl Learned {
         means = means_given_own(&white, &found, &means, &correlations, &estimate);
         cap_explained(&white, evidence.parties.len(), &mut means);
 
-        let whole = joint_matrix(&white, &means, &correlations.estimate(&white, &means, purpose)?)?;
+        let estimate = correlations.estimate(&white, &means, purpose)?;
+        let whole = joint_matrix(&white, &means, &estimate, most)?;
         let some = lost.iter().any(|lost| *lost != 0.0);
         let lost = if some { clear_of_singular(&whole, lost) } else { lost };
         let h = &whole - &lost * lost.transpose();

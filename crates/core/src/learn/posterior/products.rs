@@ -4,10 +4,13 @@
 use faer::{Col, Mat};
 
 use super::evidence::{Between, Blocks, Evidence, Sample};
+use super::learned::MOST_TRUSTED;
 use super::shifts::{LabelRows, Shifts};
 use super::shrink::Noisy;
 use super::whiten::Whitened;
 
+/// How many times the noise in correlations of known size H stays clear of singular.
+const NOISES_FROM_SINGULAR: f64 = 2.0;
 /// Keeps precisions finite where nothing is noised.
 const LEAST_VARIANCE: f64 = 1e-12;
 
@@ -64,6 +67,24 @@ impl Products {
                 Self::of_blocks(blocks, sample, white, wanted, (shared, shared_with_label))
             }
         }
+    }
+
+    /// How far H may go from what the label implies towards a singular matrix. Where noise is of
+    /// known size, it may go as near as the noise is large: the truth is a singular matrix where the
+    /// label follows from the features alone.
+    pub(super) fn most_trusted(&self, white: &Whitened) -> f64 {
+        if self.mixed.is_some() {
+            return MOST_TRUSTED;
+        }
+        let d = self.crossed.nrows();
+        let of_features = (0..d).flat_map(|i| (0..i).map(move |j| (i, j)));
+        let of_features = of_features.filter(|&(i, j)| white.apart(i, j)).map(|place| self.variance[place]);
+        let of_label = (0..d).filter(|&i| !white.own[i]).map(|i| self.with_label.variances[i]);
+        let (sum, count) =
+            of_features.chain(of_label).fold((0.0, 0.0), |(sum, count), v| (sum + v, count + 1.0));
+        // About the largest eigenvalue of a matrix of such noise.
+        let noise = (d as f64 * sum / f64::max(count, 1.0)).sqrt();
+        1.0 - (NOISES_FROM_SINGULAR * noise).min(1.0 - MOST_TRUSTED)
     }
 
     /// Correlations of the mixed rows along the coordinates, with the noise removed from their
