@@ -84,9 +84,11 @@ impl Pair {
         Ok(Self { rows, sigma, range, people })
     }
 
-    /// What a published product is as a covariance of standardised columns.
-    pub fn covariance(&self, product: i64) -> f64 {
-        product as f64 / self.scale()
+    /// What a published product of a column of the sender with one of the recipient is as a
+    /// covariance of standardised columns.
+    pub fn covariance(&self, product: i64, columns: [usize; 2]) -> f64 {
+        let [one, other] = [0, 1].map(|side| self.rows[side].offsets()[columns[side]]);
+        product as f64 / self.scale() - one * other
     }
 
     /// Standard deviation of the noise in that, rounding included: both parties added some.

@@ -546,10 +546,11 @@ fn exchanged(dataset: &PublicDataset, members: &[&[usize]]) -> Result<Blocks, Er
         let [sender, recipient] = block.parties();
         let (one, other) = (place(sender)?, place(recipient)?);
         let pair = Pair::new(study, [(sender, &published[one].1), (recipient, &published[other].1)])?;
-        let each = members[one].iter().flat_map(|&i| members[other].iter().map(move |&j| (i, j)));
-        for (columns, value) in each.zip(block.values()) {
+        let each = (0..members[one].len()).flat_map(|i| (0..members[other].len()).map(move |j| [i, j]));
+        for ([i, j], value) in each.zip(block.values()) {
             if let &Some(value) = value {
-                found.insert(columns, pair.covariance(value), pair.noise());
+                let columns = (members[one][i], members[other][j]);
+                found.insert(columns, pair.covariance(value, [i, j]), pair.noise());
             }
         }
     }

@@ -25,6 +25,7 @@ const RANGE_LIMIT: u64 = 1 << 40;
 pub struct ExchangedRows {
     encoder: RowEncoder,
     norm: u32,
+    offsets: Vec<f64>,
 }
 
 impl ExchangedRows {
@@ -36,6 +37,12 @@ impl ExchangedRows {
     /// C: no row has a larger squared norm, in steps.
     pub fn norm(&self) -> u32 {
         self.norm
+    }
+
+    /// About where the mean of each column lies in these rows, in standardised units: off 0 by at
+    /// most half a step.
+    pub fn offsets(&self) -> &[f64] {
+        &self.offsets
     }
 
     /// Adds the rows of a batch, row by row; `encoded` is memory to work in.
@@ -81,10 +88,18 @@ fn pull_in(row: &mut [i16], norm: u32) {
     }
 }
 
-/// C in steps of a ball in units of 1/Q.
+/// C in steps of a ball in units of 1/Q: half a step is added to the radius, so that the ends of a
+/// single column are where rounding puts them.
 fn in_steps(ball: Ball) -> Option<u32> {
-    let squared = ball.norm_squared() / u64::from(STEP).pow(2);
+    let radius = u128::from(ball.norm_squared().isqrt()) + u128::from(STEP / 2);
+    let squared = radius * radius / u128::from(STEP).pow(2);
     u32::try_from(squared).ok().filter(|norm| (1..=LARGEST_NORM).contains(norm))
+}
+
+/// The centre next to this one that puts the value of an absent level on a step, and with it that of
+/// a present one: levels are a whole number of steps apart.
+fn on_a_step(absent: i32, centre: i32) -> i32 {
+    absent - i32::from(nearest_step(absent - centre)) * STEP.cast_signed()
 }
 
 /// ⌈√(n²CC′)⌉ + 17σ + 2, which results lie within but for chance, if it can be searched.
@@ -134,7 +149,17 @@ impl PartyPlan {
         let frame = self.frame(sums)?;
         let means = self.local_means(sums, &frame)?;
         let norm = in_steps(frame.ball).ok_or(CalibratedError::Range)?;
-        Ok(ExchangedRows { encoder: self.centred(&frame, &means), norm })
+        let mut centres = Self::centres(&means);
+        for ((centre, scaling), numeric) in
+            centres.iter_mut().zip(&frame.scalings).zip(self.layout().numeric())
+        {
+            if !numeric {
+                *centre = on_a_step(scaling.encode(0.0), *centre);
+            }
+        }
+        let offsets =
+            means.iter().zip(&centres).map(|(mean, &centre)| mean - f64::from(centre) / f64::from(Q));
+        Ok(ExchangedRows { norm, offsets: offsets.collect(), encoder: self.centred(&frame, centres) })
     }
 }
 
@@ -145,7 +170,7 @@ mod tests {
     use super::super::{Layout, Plan};
     use super::*;
     use crate::accounting::{Delta, Epsilon, Mu, satisfies};
-    use crate::encoding::{Bounds, Encoder};
+    use crate::encoding::{Bounds, Encoder, LevelCount};
 
     fn squares(row: &[i16]) -> u64 {
         row.iter().map(|v| u64::from(v.unsigned_abs()).pow(2)).sum()
@@ -172,6 +197,26 @@ mod tests {
     }
 
     #[test]
+    fn levels_are_as_far_apart_on_the_grid_as_they_are() {
+        let (mu, levels) = (mu(), Encoder::Categorical(LevelCount::new(2).unwrap()));
+        let party = Plan::exchanged(100_000, mu, 2).unwrap().party(Layout::new(vec![levels])).unwrap();
+        for share in [30_000, 44_321, 7_777] {
+            let present = i64::from(Q) * share;
+            let mut sums = vec![vec![present], vec![present]];
+            let frame = party.frame(&sums).unwrap();
+            let [absent, there] = [0.0, 1.0].map(|u| i64::from(frame.scalings[0].encode(u)));
+            sums.push(vec![absent * (100_000 - share) + there * share, 0]);
+            let rows = party.exchanged_rows(&sums).unwrap();
+            let (mut encoded, mut found) = (EncodedRows::default(), Vec::new());
+            rows.encode(&[Values::Levels(&[0, 1])], 2, &mut encoded, &mut found);
+            assert_eq!(found[1] - found[0], 2 * GRID.cast_signed(), "{share}");
+            let mean = f64::from(found[0]) + 2.0 * f64::from(GRID) * share as f64 / 100_000.0;
+            assert!((mean / f64::from(GRID) - rows.offsets()[0]).abs() < 1e-3, "{share}");
+            assert!(rows.offsets()[0].abs() <= 0.5 / f64::from(GRID) + 1e-6);
+        }
+    }
+
+    #[test]
     fn values_go_to_the_nearest_step() {
         for (q, step) in [(0, 0), (511, 0), (512, 1), (1535, 1), (-511, 0), (-512, -1), (1 << 21, 1 << 11)] {
             assert_eq!(nearest_step(q), step, "{q}");
@@ -190,9 +235,12 @@ mod tests {
     }
 
     fn party(columns: usize, rows: u64, parties: u16) -> Result<PartyPlan, CalibratedError> {
-        let mu = Mu::analytic(Epsilon::new(1.0).unwrap(), Delta::new(1e-5).unwrap()).unwrap();
         let layout = Layout::new(vec![Encoder::Numeric(Bounds::new(0.0, 1.0).unwrap()); columns]);
-        Plan::exchanged(rows, mu, parties)?.party(layout)
+        Plan::exchanged(rows, mu(), parties)?.party(layout)
+    }
+
+    fn mu() -> Mu {
+        Mu::analytic(Epsilon::new(1.0).unwrap(), Delta::new(1e-5).unwrap()).unwrap()
     }
 
     #[test]

@@ -225,16 +225,19 @@ impl PartyPlan {
         Ok(self.at(2, encoder, Statistic::Moments, runs))
     }
 
-    /// Standardised rows about the means of all, within the ball.
-    pub(super) fn centred(&self, frame: &Frame, means: &[f64]) -> RowEncoder {
+    /// Means in units of 1/Q.
+    pub(super) fn centres(means: &[f64]) -> Vec<i32> {
         let centre = |mean: &f64| round_half_away(mean * f64::from(Q)).clamp(-LARGEST_SCALED, LARGEST_SCALED);
-        RowEncoder::new(self.layout.encoders(), &frame.scalings)
-            .within(frame.ball)
-            .about(means.iter().map(centre).collect())
+        means.iter().map(centre).collect()
+    }
+
+    /// Standardised rows about these centres, within the ball.
+    pub(super) fn centred(&self, frame: &Frame, centres: Vec<i32>) -> RowEncoder {
+        RowEncoder::new(self.layout.encoders(), &frame.scalings).within(frame.ball).about(centres)
     }
 
     fn mixed(&self, frame: &Frame, means: &[f64]) -> Result<Stage, CalibratedError> {
-        let encoder = self.centred(frame, means);
+        let encoder = self.centred(frame, Self::centres(means));
         let k = self.plan.k();
         let is_cohort = self.cohort.is_some();
         let mixing = if is_cohort { Mixing::Buckets } else { Mixing::Sparse };
