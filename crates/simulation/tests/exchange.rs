@@ -35,7 +35,7 @@ fn study() -> Study {
 
 fn people() -> People {
     let mut rng = ChaCha12Rng::seed_from_u64(1);
-    let mut uniform = || rng.next_u32() as f64 / 2_f64.powi(32);
+    let mut uniform = || f64::from(rng.next_u32()) / 2_f64.powi(32);
     let (mut age, mut smoker, mut pressure) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..ROWS {
         let (a, s) = (20.0 + 60.0 * uniform(), u32::from(uniform() < 0.3));
