@@ -157,7 +157,7 @@ impl Fits {
         }
     }
 
-    fn dataset(&self, path: &Path, sha256: &str) -> Result<Arc<PublicDataset>, Error> {
+    pub(crate) fn dataset(&self, path: &Path, sha256: &str) -> Result<Arc<PublicDataset>, Error> {
         let read = || PublicDataset::read(path).map(Arc::new).map_err(|error| error.to_string());
         self.datasets.try_get_with(sha256.to_owned(), read).map_err(|error| Error::damaged(error.as_str()))
     }

@@ -6,13 +6,13 @@ use faer::linalg::solvers::Solve as _;
 use faer::{Col, Mat};
 use potluck_core::learn::{Clipping, Level, Tails, posterior};
 use potluck_release::fit::{Material, Regression, fit};
-use potluck_release::study::{Method, Party};
+use potluck_release::study::{Format, Method, Party};
 use potluck_release::{Model, PublicDataset, Study};
 use potluck_simulation::{Noise, Simulation, Subjects};
 
 use crate::experiments::map::{Reading, Readings};
 use crate::family::{Table, Truth};
-use crate::holdings::Holdings;
+use crate::holdings::{Form, Holdings};
 use crate::noise::NoiseKind;
 use crate::seeds::Seed;
 use crate::table::Privacy;
@@ -39,7 +39,7 @@ impl Own {
 /// How releases are made.
 #[derive(Clone, Copy)]
 pub(crate) struct Release {
-    pub(crate) method: Own,
+    pub(crate) form: Form,
     pub(crate) privacy: Privacy,
     pub(crate) noise: NoiseKind,
     /// Number of mixed rows; what public facts say if none.
@@ -47,6 +47,13 @@ pub(crate) struct Release {
 }
 
 impl Release {
+    /// The same by this method.
+    pub(crate) fn by(self, method: Own) -> Self {
+        // Parties that exchange hold the same people.
+        let format = if method == Own::Exchange { Format::One } else { self.form.format };
+        Self { form: Form { method, format, ..self.form }, ..self }
+    }
+
     /// Runs every stage of every party, and joins what they publish.
     pub(crate) fn run(self, holdings: &Holdings, subjects: &Subjects, seed: Seed) -> Result<Released> {
         let study = self.study(holdings, subjects)?;
@@ -64,18 +71,19 @@ impl Release {
     ) -> Result<(Released, Mat<f64>)> {
         let study = self.study(holdings, subjects)?;
         let simulation = Simulation::new(&study, holdings.people(), subjects);
-        let width = study.definition().width();
-        let mut products = Mat::zeros(width, width);
+        let encoded = places(&study);
+        let mut products = Mat::zeros(encoded.len(), encoded.len());
         let dataset = simulation.dataset_seen(self.noise(seed), |rows, width| {
-            let rows =
-                Mat::from_fn(rows.len() / width, width, |row, column| f64::from(rows[row * width + column]));
+            let rows = Mat::from_fn(rows.len() / width, encoded.len(), |row, column| {
+                f64::from(rows[row * width + encoded[column]])
+            });
             products += rows.transpose() * &rows;
         })?;
         Ok((Released { dataset }, products))
     }
 
     fn study(self, holdings: &Holdings, subjects: &Subjects) -> Result<Study> {
-        holdings.study(holdings.rows(), (self.method, self.privacy), self.k, subjects.key())
+        holdings.study(self.form, holdings.largest(), self.privacy, self.k, subjects.key())
     }
 
     /// Every stage of a party has noise of its own.
@@ -91,8 +99,9 @@ pub(crate) struct Released {
 
 impl Released {
     /// Names of the encoded columns.
-    pub(crate) fn names(&self) -> &[String] {
-        self.dataset.columns().names()
+    pub(crate) fn names(&self) -> Vec<String> {
+        let parties = self.dataset.study().definition().parties();
+        parties.iter().flat_map(Party::encoded_names).collect()
     }
 
     /// Learns the regression of an encoded column on all others.
@@ -168,6 +177,18 @@ impl Released {
             coefficients: table.truth.iter().enumerate().map(reading).collect(),
         })
     }
+}
+
+/// Where the encoded columns stand in mixed rows of all parties side by side, in which presence may
+/// follow on the columns of each.
+fn places(study: &Study) -> Vec<usize> {
+    let beside = usize::from(study.definition().format() == Format::Two);
+    let parties = study.definition().parties().iter().enumerate();
+    let mut places = Vec::new();
+    for (party, names) in parties.map(|(party, of)| (party, of.encoded_names())) {
+        places.extend((places.len()..places.len() + names.len()).map(|at| at + party * beside));
+    }
+    places
 }
 
 /// The interval of the share of the label's variance that a regression explains.

@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use arrow_array::{Array, StringArray};
+use potluck_core::learn::Level;
 use potluck_release::Model;
 use potluck_release::model::Term;
 use potluck_release::study::{MISSING_TOKENS, Unknown};
@@ -28,66 +29,95 @@ pub enum PredictError {
 pub enum Form {
     /// A line a row, after one of names.
     Csv,
-    /// `{"label": …, "predictions": [{"id": …, "prediction": …}, …]}`, a line a row.
+    /// `{"label": …, "predictions": [{"id": …, "prediction": …}, …]}`, a line a row, with `low` and
+    /// `high` where there are intervals.
     Json,
 }
 
-/// Writes one prediction a row: the ids if `id_column` is given, then the label. Of a table that
-/// cannot be predicted from, nothing is written.
+/// Writes one prediction a row: the ids if `id_column` is given, then the label, then the ends of
+/// its interval if intervals of a level are asked for. Of a table that cannot be predicted from,
+/// nothing is written.
 pub fn predict(
     model: &Model,
     table: &Table,
     id_column: Option<&str>,
+    interval: Option<Level>,
     form: Form,
     out: &mut dyn Write,
 ) -> Result<(), PredictError> {
     let label = model.label.name();
+    let reach = interval.map(|level| model.prediction_reach(level)).transpose().map_err(Error::from)?;
     let mut sheet = match form {
-        Form::Csv => Sheet::Csv(Box::new(csv::Writer::from_writer(out))),
+        Form::Csv => {
+            Sheet::Csv { writer: Box::new(csv::Writer::from_writer(out)), decimals: decimals(model) }
+        }
         Form::Json => Sheet::Json(out),
     };
     let mut rows = 0;
     for_each_batch(model, table, id_column, &(), |ids, predictions| {
         for (row, &prediction) in predictions.iter().enumerate() {
             if rows == 0 {
-                sheet.begin(&label, id_column)?;
+                sheet.begin(&label, id_column, reach.is_some())?;
             }
-            sheet.row(rows, ids.map(|ids| ids.value(row)), prediction)?;
+            let ends = reach.map(|reach| model.within_reach(prediction, reach));
+            sheet.row(rows, ids.map(|ids| ids.value(row)), prediction, ends)?;
             rows += 1;
         }
         Ok::<(), PredictError>(())
     })?;
     if rows == 0 {
-        sheet.begin(&label, id_column)?;
+        sheet.begin(&label, id_column, reach.is_some())?;
     }
     Ok(sheet.end()?)
 }
 
+/// Digits after the point that a prediction deserves: three digits of what it may miss, or of the
+/// label's public range divided by a thousand where that is not known.
+fn decimals(model: &Model) -> usize {
+    let (lo, hi) = model.label.range();
+    let error = model.prediction_error.unwrap_or((hi - lo) / 1000.0).max(f64::MIN_POSITIVE);
+    (2.0 - error.log10().floor()).clamp(0.0, 17.0) as usize
+}
+
 /// Where predictions go.
 enum Sheet<'a> {
-    Csv(Box<csv::Writer<&'a mut dyn Write>>),
+    Csv { writer: Box<csv::Writer<&'a mut dyn Write>>, decimals: usize },
     Json(&'a mut dyn Write),
 }
 
 impl Sheet<'_> {
-    fn begin(&mut self, label: &str, id_column: Option<&str>) -> io::Result<()> {
+    fn begin(&mut self, label: &str, id_column: Option<&str>, with_ends: bool) -> io::Result<()> {
+        let ends = with_ends.then(|| ["low", "high"].map(|end| format!("{label}.{end}")));
+        let ends = ends.iter().flatten().map(String::as_str);
         match self {
-            Self::Csv(writer) => writer.write_record(id_column.into_iter().chain([label])).map_err(output),
+            Self::Csv { writer, .. } => {
+                writer.write_record(id_column.into_iter().chain([label]).chain(ends)).map_err(output)
+            }
             Self::Json(out) => write!(out, "{{\"label\": {}, \"predictions\": [", json!(label)),
         }
     }
 
-    fn row(&mut self, before: u64, id: Option<&str>, prediction: f64) -> io::Result<()> {
+    fn row(
+        &mut self,
+        before: u64,
+        id: Option<&str>,
+        prediction: f64,
+        ends: Option<[f64; 2]>,
+    ) -> io::Result<()> {
         match self {
-            Self::Csv(writer) => {
-                let prediction = prediction.to_string();
-                writer.write_record(id.into_iter().chain([prediction.as_str()])).map_err(output)
+            Self::Csv { writer, decimals } => {
+                let numbers = [prediction].into_iter().chain(ends.into_iter().flatten());
+                let numbers: Vec<String> = numbers.map(|number| format!("{number:.decimals$}")).collect();
+                writer.write_record(id.into_iter().chain(numbers.iter().map(String::as_str))).map_err(output)
             }
             Self::Json(out) => {
-                let row = match id {
-                    Some(id) => json!({ "id": id, "prediction": prediction }),
-                    None => json!({ "prediction": prediction }),
-                };
+                let mut row = json!({ "prediction": prediction });
+                if let Some(id) = id {
+                    row["id"] = id.into();
+                }
+                if let Some([low, high]) = ends {
+                    (row["low"], row["high"]) = (low.into(), high.into());
+                }
                 write!(out, "{}\n{row}", if before == 0 { "" } else { "," })
             }
         }
@@ -95,7 +125,7 @@ impl Sheet<'_> {
 
     fn end(self) -> io::Result<()> {
         match self {
-            Self::Csv(mut writer) => writer.flush(),
+            Self::Csv { mut writer, .. } => writer.flush(),
             Self::Json(out) => {
                 out.write_all(b"\n]}\n")?;
                 out.flush()

@@ -3,21 +3,26 @@
 use potluck_core::calibrated::Frame;
 use potluck_core::encoding::Encoder;
 use potluck_core::learn::{
-    self, Affine, Between, Blocks, Centre, Clipping, Coefficients, Concern, DeclaredOverlaps, Evidence, Fit,
-    Interval, Level, LocalMoments, OverlapConcern, PartyPeople, People, Released, Ridge, ShareConcerns,
-    Stability, VarianceParts, debiased, explained_share, ols, posterior,
+    self, Affine, Between, Blocks, Centre, Clipping, Coefficients, Concern, DeclaredOverlaps, Evidence,
+    ExplainedShare, Fit, Interval, Level, LocalMoments, Overlap, PartyPeople, People, Related, Released,
+    Ridge, ShareConcerns, Stability, VarianceParts, debiased, explained_share, ols, posterior,
 };
 
 use crate::block::Pair;
 use crate::dataset::PublicDataset;
 use crate::findings::{Finding, FindingKind};
 use crate::model::{
-    Coefficient, Diagnostics, Eigenvalues, Estimand, Estimate, Learner, Model, Parts, RSquared, Term,
-    noise_share,
+    Coefficient, Collinear, Diagnostics, Eigenvalues, Estimand, Estimate, Learner, Model, Parts, RSquared,
+    Term, noise_share,
 };
+use crate::people;
 use crate::statement;
 use crate::study::{Column, Domain, Method, Party, Study};
 use crate::{Error, FORMAT, SOFTWARE};
+
+/// From this share on, what others explain of a feature is pointed out: its coefficient has ten
+/// times the variance that it would have alone.
+const NEARLY_ALL: f64 = 0.9;
 
 /// λ of the paper's synthetic experiment; small beside the variance of any column that spans its
 /// bounds.
@@ -79,7 +84,7 @@ pub(crate) struct Units {
 
 impl Encoded<'_> {
     /// Middle and half-width of the public range.
-    fn public(&self) -> (f64, f64) {
+    pub(crate) fn public(&self) -> (f64, f64) {
         match self.column.encoder() {
             Encoder::Numeric(bounds) => (bounds.midpoint(), bounds.half_width()),
             Encoder::Categorical(_) => (0.0, 1.0),
@@ -93,7 +98,7 @@ impl Encoded<'_> {
 
 /// What the stages of a calibrated release published.
 pub(crate) struct Calibrated {
-    frame: Frame,
+    pub(crate) frame: Frame,
     pub(crate) moments: LocalMoments,
     pub(crate) clipping: Vec<Clipping>,
     centres: Vec<Centre>,
@@ -129,6 +134,13 @@ impl PartyEvidence {
             mixed.noise_level() * mixed.scale() / mixed.scale_of(last)
         });
         Ok(Self { noise: mixed.noise_level(), presence_noise, calibrated })
+    }
+
+    /// What the party publishes of its people, with its column of presence.
+    pub(crate) fn people<'a>(&'a self, presence: &'a [f64]) -> Result<PartyPeople<'a>, Error> {
+        let moments = &self.calibrated.as_ref().ok_or(Error::Stages)?.moments;
+        let values = moments.present.as_ref().ok_or(Error::Stages)?;
+        Ok(PartyPeople { presence, presence_noise: self.presence_noise.ok_or(Error::Stages)?, values })
     }
 
     /// Units of the party's encoded column at `at`.
@@ -406,6 +418,17 @@ impl<'a> Material<'a> {
         self.parties.iter().find_map(of_party).unwrap_or(Clipping::NONE)
     }
 
+    /// The name of an encoded column, and that of its party.
+    pub(crate) fn column(&self, column: usize) -> (String, &str) {
+        let Encoded { party, term, .. } = &self.encoded[column];
+        (term.name(), party.name())
+    }
+
+    /// Whether parties hold different people, and tell who is there.
+    pub(crate) fn has_presence(&self) -> bool {
+        !self.presence.is_empty()
+    }
+
     fn released(&self) -> Result<Released<'_>, Error> {
         if self.blocks.is_some() {
             return Err(Error::Regression(
@@ -459,10 +482,7 @@ impl<'a> Material<'a> {
         for (at, ((members, evidence), &(name, presence))) in
             self.parties.iter().zip(&self.presence).enumerate()
         {
-            let moments = &evidence.calibrated.as_ref().ok_or(Error::Stages)?.moments;
-            let values = moments.present.as_ref().ok_or(Error::Stages)?;
-            let presence_noise = evidence.presence_noise.ok_or(Error::Stages)?;
-            parties.push((members.clone(), PartyPeople { presence, presence_noise, values }));
+            parties.push((members.clone(), evidence.people(presence)?));
             for (other, &(before, _)) in self.presence[..at].iter().enumerate() {
                 declared = declared.with((other, at), self.study.definition().overlap(before, name));
             }
@@ -478,9 +498,7 @@ impl<'a> Material<'a> {
             Concern::LabelUnresolved => FindingKind::LabelUnresolved,
             Concern::FeatureUnresolved => FindingKind::FeatureUnresolved,
             Concern::Confounders(_) => FindingKind::Confounders,
-            Concern::Overlap(OverlapConcern::Nobody) => FindingKind::NobodyInCommon,
-            Concern::Overlap(OverlapConcern::Unseen) => FindingKind::OverlapUnseen,
-            Concern::Overlap(OverlapConcern::Undeclared) => FindingKind::OverlapUndeclared,
+            Concern::Overlap(concern) => people::kind(*concern),
             Concern::LabelMissing => FindingKind::LabelMissing,
             Concern::FeatureMissing => FindingKind::FeatureMissing,
         };
@@ -490,16 +508,56 @@ impl<'a> Material<'a> {
 
     /// What the learner is concerned about in the explained share.
     fn share_findings(&self, concerns: &ShareConcerns) -> Vec<Finding> {
-        let finding = |kind, columns| Finding { kind, columns };
-        [
-            concerns.label_tails.then(|| finding(FindingKind::LabelTails, Vec::new())),
-            concerns.label_unresolved.then(|| finding(FindingKind::LabelUnresolved, Vec::new())),
-            (!concerns.feature_tails.is_empty())
-                .then(|| finding(FindingKind::FeatureTails, self.names(&concerns.feature_tails))),
-        ]
-        .into_iter()
-        .flatten()
-        .collect()
+        let finding = |kind, columns: &[usize]| Finding { kind, columns: self.names(columns) };
+        let of_label = |is: bool, kind| is.then(|| finding(kind, &[]));
+        let of_features = |columns: &[usize], kind| (!columns.is_empty()).then(|| finding(kind, columns));
+        let of_overlaps =
+            concerns.overlaps.iter().map(|(concern, columns)| finding(people::kind(*concern), columns));
+        let of_values = [
+            of_label(concerns.label_tails, FindingKind::LabelTails),
+            of_label(concerns.label_unresolved, FindingKind::LabelUnresolved),
+            of_features(&concerns.feature_tails, FindingKind::FeatureTails),
+            of_label(concerns.label_missing, FindingKind::LabelMissing),
+            of_features(&concerns.feature_missing, FindingKind::FeatureMissing),
+        ];
+        of_overlaps.chain(of_values.into_iter().flatten()).collect()
+    }
+
+    /// What is wrong with the people that the label's party and those of the features have in
+    /// common, whatever learns.
+    fn overlap_findings(&self, label: usize, features: &[usize]) -> Result<Vec<Vec<Finding>>, Error> {
+        if !self.has_presence() {
+            return Ok(vec![Vec::new(); features.len()]);
+        }
+        let people = self.people(&self.released()?)?;
+        let party_of = |column: usize| self.parties.iter().position(|(members, _)| members.contains(&column));
+        let of_feature = |&column: &usize| {
+            let overlap = party_of(label).zip(party_of(column)).and_then(|(a, b)| people.overlap(a, b));
+            let kind = overlap.and_then(Overlap::concern).map(people::kind);
+            kind.map(|kind| Finding { kind, columns: Vec::new() }).into_iter().collect()
+        };
+        Ok(features.iter().map(of_feature).collect())
+    }
+
+    /// Features that the others say nearly all of.
+    fn collinear(&self, features: &[usize], related: &[Related]) -> Vec<Collinear> {
+        let name = |at: usize| self.encoded[features[at]].term.name();
+        let of = |(at, related): (usize, &Related)| {
+            let (closest, correlation) = related.closest.filter(|_| related.by_others > NEARLY_ALL)?;
+            let by_others = related.by_others;
+            Some(Collinear { feature: name(at), by_others, closest: name(closest), correlation })
+        };
+        related.iter().enumerate().filter_map(of).collect()
+    }
+
+    /// By how much predictions of a number miss it, as a standard deviation, where the features
+    /// explain this much of it: of that, one standard error less is believed.
+    fn prediction_error(&self, evidence: &Evidence<'_>, label: usize, share: &ExplainedShare) -> Option<f64> {
+        let explained = (share.estimate - share.standard_error).clamp(0.0, 1.0);
+        let units = &self.units[label];
+        let seen = evidence.covariance[(label, label)].max(evidence.covariance_noise[label]);
+        let rest = units.affine.half().powi(2) * seen * (1.0 - explained);
+        self.encoded[label].is_numeric().then(|| (rest + units.mean_noise.powi(2)).sqrt())
     }
 
     /// Names of the columns that these encoded ones belong to, each once.
@@ -579,10 +637,12 @@ struct Found {
     noise_share: Vec<f64>,
     estimand: Estimand,
     diagnostics: Diagnostics,
+    /// By how much predictions miss, where it is known.
+    prediction_error: Option<f64>,
 }
 
 impl Found {
-    fn least_squares(fit: Fit, dataset: &PublicDataset) -> Self {
+    fn least_squares(fit: Fit, findings: Vec<Vec<Finding>>, dataset: &PublicDataset) -> Self {
         let spectrum = &fit.spectrum;
         let eigenvalues = Eigenvalues {
             smallest: spectrum.smallest(),
@@ -602,11 +662,12 @@ impl Found {
                 ..diagnostics(dataset)
             },
             weights: fit.coefficients.weights().to_vec(),
-            findings: vec![Vec::new(); fit.coefficients.weights().len()],
+            findings,
             coefficients: fit.coefficients,
             parts: None,
             intervals: None,
             noise_share: fit.noise_share,
+            prediction_error: None,
         }
     }
 
@@ -626,17 +687,23 @@ impl Found {
             fit.concerns.iter().map(|concerns| concerns.iter().map(finding).collect()).collect();
         let of_share = material.share_findings(&fit.share_concerns);
         let noise_share = features.iter().map(|&j| material.noise_share(j));
+        // Where everybody is everywhere, these are all.
+        let home = evidence.parties.iter().position(|members| members.contains(&label));
+        let rows = home.map_or(0, |home| evidence.people.held()[home].round() as u64);
         Ok(Self {
-            estimand: Estimand::Study,
+            estimand: if material.has_presence() { Estimand::LabelPeople } else { Estimand::Study },
             diagnostics: Diagnostics {
+                rows,
                 degrees: fit.estimate.degrees() as u64,
                 r_squared: Some(RSquared {
                     estimate: r_squared.estimate,
                     interval: Some([interval.lower, interval.upper]),
                 }),
                 r_squared_findings: of_share,
+                collinear: material.collinear(features, &fit.related),
                 ..diagnostics(dataset)
             },
+            prediction_error: material.prediction_error(&evidence, label, &r_squared),
             coefficients: fit.estimate,
             weights: fit.weights,
             parts: Some(fit.parts),
@@ -657,6 +724,7 @@ fn diagnostics(dataset: &PublicDataset) -> Diagnostics {
         residual_variance: None,
         r_squared: None,
         r_squared_findings: Vec::new(),
+        collinear: Vec::new(),
     }
 }
 
@@ -671,14 +739,16 @@ pub fn fit(dataset: &PublicDataset, regression: &Regression) -> Result<Model, Er
         regression.features.as_deref(),
         material.is_calibrated(),
     )?;
+    let of_people = || material.overlap_findings(label, &features);
     let found = match regression.learner {
         Learner::Ols => {
-            Found::least_squares(ols(&material.released()?, label, &features, regression.ridge)?, dataset)
+            let fit = ols(&material.released()?, label, &features, regression.ridge)?;
+            Found::least_squares(fit, of_people()?, dataset)
         }
-        Learner::Debiased => Found::least_squares(
-            debiased(&material.released()?, label, &features, regression.ridge)?,
-            dataset,
-        ),
+        Learner::Debiased => {
+            let fit = debiased(&material.released()?, label, &features, regression.ridge)?;
+            Found::least_squares(fit, of_people()?, dataset)
+        }
         Learner::Posterior => Found::posterior(&material, label, &features, regression.level, dataset)?,
     };
 
@@ -743,6 +813,7 @@ pub fn fit(dataset: &PublicDataset, regression: &Regression) -> Result<Model, Er
         prediction_intercept: predictive.0,
         label_range: label_units.range,
         label_kept: label_units.kept,
+        prediction_error: found.prediction_error,
         coefficients: coefficients.collect(),
         covariance: (0..covariance.dim()).map(|i| covariance.row(i).to_vec()).collect(),
         diagnostics: found.diagnostics,

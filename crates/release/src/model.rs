@@ -5,6 +5,7 @@ use std::fmt;
 use std::fs;
 use std::path::Path;
 
+use potluck_core::learn::{Level, two_sided_quantile};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -49,10 +50,13 @@ pub enum Estimand {
     StudyRows,
     /// The coefficients of the study itself: of the regression of all its subjects.
     Study,
+    /// The coefficients of the regression of all people of the label's party, where parties hold
+    /// different people.
+    LabelPeople,
 }
 
 impl Estimand {
-    const ALL: [Self; 3] = [Self::Attenuated, Self::StudyRows, Self::Study];
+    const ALL: [Self; 4] = [Self::Attenuated, Self::StudyRows, Self::Study, Self::LabelPeople];
 
     /// Its name in files.
     pub fn name(self) -> &'static str {
@@ -60,6 +64,7 @@ impl Estimand {
             Self::Attenuated => "attenuated",
             Self::StudyRows => "study-rows",
             Self::Study => "study",
+            Self::LabelPeople => "label-people",
         }
     }
 
@@ -69,6 +74,7 @@ impl Estimand {
             Self::Attenuated => text.starts_with("coefficients among the noisy columns"),
             Self::StudyRows => text.starts_with("coefficients of the study's own rows"),
             Self::Study => text.starts_with("coefficients of the study itself"),
+            Self::LabelPeople => text.starts_with("coefficients among the people of the label's party"),
         };
         Self::ALL.into_iter().find(|estimand| text == estimand.name() || of_sentence(estimand))
     }
@@ -81,6 +87,9 @@ impl fmt::Display for Estimand {
             Self::StudyRows => "coefficients of the study's own rows",
             Self::Study => {
                 "coefficients of the study itself, that is of the regression of all its subjects, missing values counting as the middle of their column"
+            }
+            Self::LabelPeople => {
+                "coefficients among the people of the label's party, as if no value were missing"
             }
         })
     }
@@ -257,7 +266,8 @@ pub struct Eigenvalues {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Diagnostics {
-    /// Number of subjects.
+    /// Number of subjects; where parties hold different people, about how many the label's party
+    /// has.
     pub rows: u64,
     /// Number of released rows.
     pub released_rows: u64,
@@ -274,6 +284,23 @@ pub struct Diagnostics {
     /// What published numbers say against it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub r_squared_findings: Vec<Finding>,
+    /// Features that the others say nearly all of, where the learner looks at it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub collinear: Vec<Collinear>,
+}
+
+/// A feature that the others say nearly all of.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Collinear {
+    /// The feature.
+    pub feature: String,
+    /// How much of its variance the others explain together.
+    pub by_others: f64,
+    /// The one that goes with it most.
+    pub closest: String,
+    /// Their correlation.
+    pub correlation: f64,
 }
 
 impl Diagnostics {
@@ -323,6 +350,10 @@ pub struct Model {
     /// Values of the label beyond this were certainly cut.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label_kept: Option<[f64; 2]>,
+    /// By how much a prediction for a new person misses the label, as a standard deviation, where
+    /// the learner knows it; not of a label that is a level.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prediction_error: Option<f64>,
     /// One a feature.
     pub coefficients: Vec<Coefficient>,
     /// Covariance of intercept and coefficients, in original units.
@@ -370,6 +401,24 @@ impl Model {
         Some((self.ridge / smallest).min(1.0)).filter(|share| *share > NOTABLE_SHRINKAGE)
     }
 
+    /// What a coefficient of a level compares it with: the levels of its column that are no
+    /// features. Nothing for numbers, and where all levels are features.
+    pub fn reference(&self, term: &Term) -> Option<Reference> {
+        let Term::Level { column, level, levels, .. } = term else { return None };
+        let is_feature = |level: &&String| {
+            self.coefficients.iter().any(
+                |one| matches!(&one.term, Term::Level { column: of, level: own, .. } if of == column && own == *level),
+            )
+        };
+        let left: Vec<&String> =
+            levels.iter().filter(|other| *other != level && !is_feature(other)).collect();
+        match left.as_slice() {
+            [] => None,
+            [one] => Some(Reference::Level((*one).clone())),
+            _ => Some(Reference::Others),
+        }
+    }
+
     /// What the coefficients are, as a clause: the estimand, a word on cut values where some are
     /// about them, and the ridge where it matters.
     pub fn estimated(&self) -> String {
@@ -411,6 +460,50 @@ impl Model {
         let [lo, hi] = self.label_range;
         let sum: f64 = self.coefficients.iter().map(contribution).sum();
         (self.prediction_intercept + sum).max(lo).min(hi)
+    }
+
+    /// Half the width of intervals of predictions at this level: so many standard errors of a
+    /// prediction, as if what it misses were bell-shaped.
+    pub fn prediction_reach(&self, level: Level) -> Result<f64, Error> {
+        let error = self.prediction_error.ok_or_else(|| {
+            Error::Regression(if matches!(self.label, Term::Level { .. }) {
+                format!(
+                    "predictions of {} are shares already, between 0 and 1, and have no interval; ask for none",
+                    self.label.name()
+                )
+            } else {
+                "this model does not say how far its predictions miss; fit again with the default learner and this potluck"
+                    .to_owned()
+            })
+        })?;
+        let degrees = usize::try_from(self.diagnostics.degrees).unwrap_or(usize::MAX);
+        Ok(error * two_sided_quantile(level, degrees))
+    }
+
+    /// The interval that reaches so far from a prediction to both sides, within the label's public
+    /// range.
+    pub fn within_reach(&self, prediction: f64, reach: f64) -> [f64; 2] {
+        let (lo, hi) = self.label.range();
+        [(prediction - reach).max(lo), (prediction + reach).min(hi)]
+    }
+}
+
+/// What a coefficient of a level compares it with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reference {
+    /// The one level that is left.
+    Level(String),
+    /// Those that are no features.
+    Others,
+}
+
+/// As "rather than no".
+impl fmt::Display for Reference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Level(level) => write!(f, "rather than {}", level.replace(char::is_control, "\u{fffd}")),
+            Self::Others => f.write_str("rather than another"),
+        }
     }
 }
 

@@ -7,8 +7,9 @@ use serde::Serialize;
 
 use crate::Error;
 use crate::exchange::GuaranteeNumbers;
+use crate::forecast::{Asked, Forecast, resolves};
 use crate::statement::Guarantee;
-use crate::study::{AnyStudy, Method, Party, Study};
+use crate::study::{AnyStudy, Format, Method, Party, Study};
 use crate::warnings;
 
 /// What a study promises and costs.
@@ -37,6 +38,8 @@ pub struct Plan {
     pub joint: GuaranteeNumbers,
     /// What to expect of a regression.
     pub outlook: ExpectedAccuracy,
+    /// What to expect of each coefficient, as a range.
+    pub forecast: Forecast,
     /// What each party sends and receives, where products are exchanged.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub exchange: Vec<ExchangeOfParty>,
@@ -109,6 +112,10 @@ pub struct Otherwise {
 pub struct ExpectedAccuracy {
     /// How much of the label the features are taken to explain.
     pub signal: f64,
+    /// The share of the smaller one's people that any two parties are taken to have in common, in
+    /// studies whose parties may hold different people.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub overlap: Option<f64>,
     /// Standard error of a coefficient, in standard deviations of the label for one of the feature.
     pub coefficient_error: f64,
     /// The same for the party whose coefficients are the least certain.
@@ -124,8 +131,9 @@ pub struct ExpectedAccuracy {
 impl Plan {
     /// The plan of a study; of one that is not sealed yet, with the numbers it would be sealed
     /// with.
-    pub fn new(study: &Study, sealed: bool) -> Result<Self, Error> {
+    pub fn new(study: &Study, sealed: bool, asked: &Asked) -> Result<Self, Error> {
         let definition = study.definition();
+        let taken = asked.overlap.unwrap_or_else(|| study.usual_overlap());
         let shares = noise_shares(study)?;
         let mut parties = Vec::new();
         for (party, noise_share) in definition.parties().iter().zip(shares) {
@@ -150,10 +158,11 @@ impl Plan {
             k: study.seal().k(),
             per_party: Guarantee::of_party(study).into(),
             joint: Guarantee::joint(study, definition.parties().len()).into(),
-            outlook: ExpectedAccuracy::of(study)?,
+            outlook: ExpectedAccuracy::of(study, taken)?,
+            forecast: Forecast::of(study, asked)?,
             exchange: exchange(study),
             worst: Guarantee::worst(study).map(GuaranteeNumbers::from),
-            otherwise: otherwise(study)?,
+            otherwise: otherwise(study, taken)?,
             warnings: warnings::of_study(study)?,
             dataset_bytes: bytes(study, definition.width()),
             parties,
@@ -163,22 +172,28 @@ impl Plan {
     /// The plan of a study, sealed or not, and the study with all its numbers. None depends on the
     /// key.
     pub fn of(study: &AnyStudy) -> Result<(Study, Self), Error> {
+        Self::asked(study, &Asked::default())
+    }
+
+    /// The same about a label, and the people that an effect of some size takes.
+    pub fn asked(study: &AnyStudy, asked: &Asked) -> Result<(Study, Self), Error> {
         let (study, sealed) = study.numbers()?;
-        let plan = Self::new(&study, sealed)?;
+        let plan = Self::new(&study, sealed, asked)?;
         Ok((study, plan))
     }
 }
 
 impl ExpectedAccuracy {
-    fn of(study: &Study) -> Result<Self, Error> {
-        let outlook = outlook(study)?;
+    fn of(study: &Study, overlap: f64) -> Result<Self, Error> {
+        let outlook = study.prospect_at(overlap)?.outlook(TYPICAL_SIGNAL);
         Ok(Self {
             signal: TYPICAL_SIGNAL,
+            overlap: (study.definition().format() == Format::Two).then_some(overlap),
             coefficient_error: outlook.coefficient_error,
             worst_coefficient_error: outlook.worst_coefficient_error,
             recovered: outlook.recovered,
             r_squared_error: outlook.r_squared_error,
-            smallest_useful_rows: study.smallest_useful_rows(),
+            smallest_useful_rows: study.smallest_useful_rows(overlap),
         })
     }
 }
@@ -210,7 +225,7 @@ fn exchange(study: &Study) -> Vec<ExchangeOfParty> {
 }
 
 /// What the other of the two most accurate methods would give.
-fn otherwise(study: &Study) -> Result<Option<Otherwise>, Error> {
+fn otherwise(study: &Study, overlap: f64) -> Result<Option<Otherwise>, Error> {
     let method = match study.definition().method() {
         Method::Calibrated => Method::Exchange,
         Method::Exchange => Method::Calibrated,
@@ -219,7 +234,7 @@ fn otherwise(study: &Study) -> Result<Option<Otherwise>, Error> {
     let Some(other) = study.with_method(method) else { return Ok(None) };
     Ok(Some(Otherwise {
         method: method.word().to_owned(),
-        outlook: ExpectedAccuracy::of(&other)?,
+        outlook: ExpectedAccuracy::of(&other, overlap)?,
         joint: Guarantee::joint(&other, other.definition().parties().len()).into(),
     }))
 }
@@ -235,6 +250,9 @@ pub struct Futility {
     pub rows: u64,
     /// How much of what can be explained a fit would recover.
     pub recovered: f64,
+    /// Whether some effect could be told from 0, if the columns suit the release: by this method,
+    /// and by any.
+    pub resolves: [bool; 2],
     /// The smallest number of subjects at which such a study becomes useful, where it is known.
     pub smallest_useful_rows: Option<u64>,
 }
@@ -247,6 +265,11 @@ impl fmt::Display for Futility {
             self.rows,
             100.0 * self.recovered
         )?;
+        match self.resolves {
+            [true, _] => {}
+            [false, true] => f.write_str("Not even an effect of one standard deviation could be told from 0, however well the columns suit the release; another method of release could. ")?,
+            [false, false] => f.write_str("No method of release could tell even an effect of one standard deviation from 0, however well the columns suit it. ")?,
+        }
         match self.smallest_useful_rows {
             None => f.write_str("More subjects, a larger ε, fewer columns or method calibrated would help."),
             Some(rows) => {
@@ -259,10 +282,12 @@ impl fmt::Display for Futility {
 /// Why a release under this study would be of no use, if it would be.
 pub fn futility(study: &Study) -> Option<Futility> {
     let recovered = outlook(study).ok()?.recovered;
-    (recovered < FUTILE).then(|| Futility {
+    let resolves = resolves(study).ok()?;
+    (recovered < FUTILE || !resolves[0]).then(|| Futility {
         rows: study.definition().rows(),
         recovered,
-        smallest_useful_rows: study.smallest_useful_rows(),
+        resolves,
+        smallest_useful_rows: study.smallest_useful_rows(study.usual_overlap()),
     })
 }
 
@@ -310,7 +335,8 @@ mod tests {
     #[test]
     fn a_plan_does_not_depend_on_the_seal() {
         let study = draft().preview().unwrap();
-        let (before, after) = (Plan::new(&study, false).unwrap(), Plan::new(&study, true).unwrap());
+        let plan = |sealed| Plan::new(&study, sealed, &Asked::default()).unwrap();
+        let (before, after) = (plan(false), plan(true));
         assert_eq!(after.id.as_deref(), Some(study.id()));
         assert_eq!(Plan { sealed: true, id: after.id.clone(), ..before.clone() }, after);
         assert_eq!(before.parties.iter().map(|party| party.encoded_columns).collect::<Vec<_>>(), [2, 3]);

@@ -2,19 +2,20 @@
 //! it.
 
 use maud::{Markup, html};
-use potluck_release::findings::HEADING;
-use potluck_release::model::{Coefficient, Estimate, RSquared};
+use potluck_release::findings::{HEADING, Sentence};
+use potluck_release::model::{Coefficient, Estimand, Estimate, RSquared};
 use potluck_release::statement::Guarantee;
-use potluck_release::study::{Column, Domain, Missing, Party, Unknown};
+use potluck_release::study::{Column, Domain, Format, Missing, Party, Unknown};
 use potluck_release::summary::{self, ColumnSummary};
 use potluck_release::{Model, PublicDataset};
 
 use crate::chart::coefficients::is_cut;
-use crate::chart::parts::{NAMES, shares};
+use crate::chart::parts::{names, shares};
 use crate::numbers::{self, Rounding};
+use crate::people::{known_share, people_section, shapes};
 use crate::privacy::statement_markup;
 use crate::table::Table;
-use crate::words::{self, capital, distinguishable, exactly, figure, name, sentence_markup, share};
+use crate::words::{self, capital, exactly, figure, name, sentence_markup, share};
 use crate::{Layout, coefficient_plot_in, noise_plot_in, parts_plot_in};
 
 /// More levels than this are counted, not listed.
@@ -62,7 +63,7 @@ impl Level {
         }
     }
 
-    fn titled(self, words: &str) -> Markup {
+    pub(crate) fn titled(self, words: &str) -> Markup {
         self.heading(&html! { (words) })
     }
 }
@@ -79,6 +80,7 @@ pub(crate) fn markup(model: &Model, dataset: &PublicDataset) -> Markup {
             section { (privacy(dataset)) }
             section { (diagnostics(model, level.below())) }
             section { (parties(dataset)) }
+            (people_section(dataset))
             section { (columns(model, dataset)) }
             section { (provenance(model, dataset)) }
         }
@@ -108,7 +110,7 @@ fn head(model: &Model, dataset: &PublicDataset, level: Level) -> Markup {
             (opening(model))
             p .lead { (words::headline(model)) }
             dl .facts {
-                (fact("People", html! { (numbers::count(model.diagnostics.rows)) }))
+                (fact(people_of(model), html! { (numbers::count(model.diagnostics.rows)) }))
                 (fact("Parties", html! { (numbers::count(parties as u64)) }))
                 (fact("R²", r_squared(model)))
                 (fact("Privacy of each release", guarantee(&Guarantee::of_party(study))))
@@ -116,6 +118,11 @@ fn head(model: &Model, dataset: &PublicDataset, level: Level) -> Markup {
             }
         }
     }
+}
+
+/// Whose number is told.
+fn people_of(model: &Model) -> &'static str {
+    if model.estimand == Estimand::LabelPeople { "People of the label’s party" } else { "People" }
 }
 
 fn r_squared(model: &Model) -> Markup {
@@ -137,8 +144,10 @@ fn mark(words: Option<String>) -> Markup {
 /// What a reader must know before the first number: what is wrong with the fit, and what published
 /// numbers say against its coefficients.
 pub(crate) fn opening(model: &Model) -> Markup {
-    let findings = model.findings();
+    let all = model.findings();
+    let (of_people, findings): (Vec<_>, Vec<_>) = all.iter().partition(|said| said.is_about_people());
     html! {
+        @for said in of_people { (alarm(&said.sentence)) }
         @if let Some(fault) = model.diagnostics.fault() {
             p .warning role="note" {
                 strong { "Do not rely on these coefficients. " }
@@ -152,6 +161,11 @@ pub(crate) fn opening(model: &Model) -> Markup {
             }
         }
     }
+}
+
+/// What stands above everything else.
+pub(crate) fn alarm(sentence: &Sentence) -> Markup {
+    html! { p .warning role="note" { strong { "Careful: " } (sentence_markup(sentence)) } }
 }
 
 /// Says so if the dataset is not the one that the model was fitted on.
@@ -207,14 +221,14 @@ fn estimate_cells(
         html! { (number(value.standard_error)) },
         html! {
             (number(value.low)) " to " (number(value.high))
-            @if !distinguishable(value) { span .unseen { ", includes 0" } }
+            @if !value.excludes_zero() { span .unseen { ", includes 0" } }
         },
         last(rounding),
     ]
 }
 
 fn coefficient_row(model: &Model, one: &Coefficient) -> (&'static str, Vec<Markup>) {
-    let class = if distinguishable(&one.value) { "clear" } else { "unclear" };
+    let class = if one.value.excludes_zero() { "clear" } else { "unclear" };
     let what = html! { (name(&one.term.name())) (mark(one.mark())) };
     let last = |rounding: Rounding| {
         if has_parts(model) {
@@ -282,6 +296,7 @@ pub(crate) fn coefficients(model: &Model, heading: Level) -> Markup {
             rows,
         }.markup())
         (cut_to(model))
+        @for sentence in model.collinear() { p { (sentence_markup(&sentence)) } }
         p .aside {
             "Estimate: change of " (name(&model.label.name())) " per unit of the feature, the others held fixed. "
             @if with_parts {
@@ -327,13 +342,15 @@ fn uncertainty(model: &Model, heading: Level) -> Markup {
             }
         };
     }
+    let names = names(model);
     let rows = model.coefficients.iter().filter_map(|one| {
         let parts = one.parts.as_ref()?;
         let mut cells = vec![name(&one.term.name())];
-        cells.extend(shares(parts).map(|share| exactly(share, &numbers::percent(share))));
+        let known = shares(parts).into_iter().take(names.len());
+        cells.extend(known.map(|share| exactly(share, &numbers::percent(share))));
         Some(("", cells))
     });
-    let titles = NAMES.map(capital);
+    let titles: Vec<String> = names.iter().map(|name| capital(name)).collect();
     let mut columns = vec![("Feature", false)];
     columns.extend(titles.iter().map(|title| (title.as_str(), true)));
     html! {
@@ -343,6 +360,9 @@ fn uncertainty(model: &Model, heading: Level) -> Markup {
             figcaption {
                 "Privacy noise: what the parties added. Mixing: many people share a released row. Open correlations: how columns of different parties go together, as far as the releases do not tell. "
                 "Sampling: these people stand for others. Clipping: an allowance for values that were cut. "
+                @if names.contains(&"who is where") {
+                    "Who is where: what is not known of whom parties have in common, and of values that are missing. "
+                }
                 "Parts of the variance, which is the square of the standard error."
             }
         }
@@ -368,8 +388,13 @@ fn privacy(dataset: &PublicDataset) -> Markup {
 fn diagnostics(model: &Model, heading: Level) -> Markup {
     let facts = &model.diagnostics;
     let row = |what: &str, value: Markup, meaning: Markup| ("", vec![html! { (what) }, value, meaning]);
+    let people = if model.estimand == Estimand::LabelPeople {
+        html! { "of the label's party, as its noised counts have it" }
+    } else {
+        html! { "rows of each party's table" }
+    };
     let mut rows = vec![
-        row("People (n)", html! { (numbers::count(facts.rows)) }, html! { "rows of each party's table" }),
+        row("People (n)", html! { (numbers::count(facts.rows)) }, people),
         row(
             "Released rows (k)",
             html! { (numbers::count(facts.released_rows)) },
@@ -479,7 +504,9 @@ fn columns(model: &Model, dataset: &PublicDataset) -> Markup {
         }.markup())
         p .aside {
             "Ranges and levels were fixed without looking at the data. "
-            @if model.free_intercept {
+            @if dataset.study().definition().format() == Format::Two {
+                "Values outside a range count as its end. Missing ones are counted, and fits allow for them as if they were missing by chance."
+            } @else if model.free_intercept {
                 "Values outside a range count as its end, missing ones as the centre of the column."
             } @else {
                 "Values outside a range count as its end, missing numbers as the middle of the range, missing levels as none."
@@ -497,34 +524,41 @@ pub(crate) fn published(dataset: &PublicDataset) -> Markup {
         columns.iter().filter(|column| !column.resolved).map(|column| column.name.clone()).collect();
     let number = |value: f64| exactly(value, &numbers::significant(value, 4));
     let optional = |value: Option<f64>| value.map_or_else(|| html! { "—" }, number);
-    let rows = columns.iter().map(|column| {
-        let class = if column.resolved { "" } else { "unclear" };
-        let [low, high] = column.range;
-        let cells = vec![
-            name(&column.name),
-            optional(column.mean),
-            optional(column.spread),
-            html! { (number(low)) " to " (number(high)) },
-            number(column.noise),
-            exactly(column.noise_share, &numbers::percent(column.noise_share)),
-            html! { @if column.resolved { "resolved" } @else { "drowned" } },
-        ];
-        (class, cells)
-    });
+    let with_missing = columns.iter().any(|column| column.missing.is_some());
+    let rows: Vec<_> = columns
+        .iter()
+        .map(|column| {
+            let class = if column.resolved { "" } else { "unclear" };
+            let [low, high] = column.range;
+            let cells = vec![
+                name(&column.name),
+                optional(column.mean),
+                optional(column.spread),
+                html! { (number(low)) " to " (number(high)) },
+                number(column.noise),
+                exactly(column.noise_share, &numbers::percent(column.noise_share)),
+                html! { @if column.resolved { "resolved" } @else { "drowned" } },
+            ];
+            let missing = with_missing.then(|| column.missing.map_or_else(|| html! { "—" }, known_share));
+            (class, cells.into_iter().chain(missing).collect())
+        })
+        .collect();
+    let mut titles = vec![
+        ("Column", false),
+        ("Mean", true),
+        ("Spread", true),
+        ("Range kept", true),
+        ("Noise", true),
+        ("Noise share", true),
+        ("Column is", false),
+    ];
+    titles.extend(with_missing.then_some(("Missing", true)));
     html! {
         h3 { "What the releases show of them" }
         (Table {
             caption: "What the releases show of each column, in original units",
-            columns: &[
-                ("Column", false),
-                ("Mean", true),
-                ("Spread", true),
-                ("Range kept", true),
-                ("Noise", true),
-                ("Noise share", true),
-                ("Column is", false),
-            ],
-            rows: rows.collect(),
+            columns: &titles,
+            rows,
         }.markup())
         p .aside {
             "In original units; of a level, the mean is the share that has it. Spread: standard deviation between people. "
@@ -534,7 +568,9 @@ pub(crate) fn published(dataset: &PublicDataset) -> Markup {
             } @else {
                 "Drowned in noise, so that not even their spread can be told: " (words::names(&drowned)) "."
             }
+            @if with_missing { " Missing: share of the party’s people without a value, with one standard error." }
         }
+        (shapes(&columns))
     }
 }
 

@@ -4,14 +4,19 @@ use super::{PartyOutlook, Prospect, kept_by_ball, smallest_useful};
 use crate::accounting::Mu;
 use crate::calibrated::{Layout, Plan};
 
+/// Variance of the noise in a sum of products of two parties over that of their squared norms, in
+/// each one's factor: √2 of 2RR′√(m − 1)/μ_x, half of it in each.
+pub(super) fn noise_of_pair(plan: &Plan) -> f64 {
+    let partners = f64::from(plan.exchanging().unwrap_or(2).saturating_sub(1));
+    (8.0 * partners).sqrt() / plan.stage_mu(3)
+}
+
 impl Prospect {
     /// The prospect of parties that exchange products: noise in a correlation is that of both over
     /// what the ball leaves of both columns.
     pub fn exchanged(plan: &Plan, parties: &[Layout]) -> Self {
         let rows = plan.rows() as f64;
-        let partners = f64::from(plan.exchanging().unwrap_or(2).saturating_sub(1));
-        // √2 of 2RR′√(m − 1)/μ_x, half of it in each party's factor.
-        let of_pair = (8.0 * partners).sqrt() / plan.stage_mu(3);
+        let of_pair = noise_of_pair(plan);
         let party = |layout: &Layout| {
             let width = layout.effective_width() as f64;
             let norm = plan.largest_norm(layout);
@@ -27,7 +32,13 @@ impl Prospect {
                 local_noise: Some(local / variance),
             }
         };
-        Self { rows, k: 1.0, held: 0.0, parties: parties.iter().map(party).collect() }
+        Self {
+            rows,
+            k: None,
+            parties: parties.iter().map(party).collect(),
+            people: vec![rows; parties.len()],
+            shared: 1.0,
+        }
     }
 }
 
@@ -51,7 +62,7 @@ mod tests {
         let layout = Layout::new(vec![Encoder::Numeric(Bounds::new(0.0, 1.0).unwrap()); 2]);
         let layouts = vec![layout; 3];
         let exchanged = smallest_useful_rows_of_exchange(mu, &layouts).unwrap();
-        let mixed = smallest_useful_rows(mu, &layouts).unwrap();
+        let mixed = smallest_useful_rows(mu, |_| layouts.clone(), 1.0).unwrap();
         assert!(exchanged * 10 < mixed, "{exchanged} and {mixed}");
         let outlook = |rows| {
             let plan = Plan::exchanged(rows, mu, 3).unwrap();

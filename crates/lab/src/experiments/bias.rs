@@ -12,7 +12,7 @@ use crate::figure::{Panel, Scale, Series, grid};
 use crate::methods::select;
 use crate::noise::NoiseKind;
 use crate::population::{Placement, Population};
-use crate::released::{Own, Release};
+use crate::released::Release;
 use crate::runner::{Task, Work, run as run_tasks, write, write_json};
 use crate::seeds::Seed;
 use crate::statistics::{mean, standard_error};
@@ -111,14 +111,9 @@ pub(crate) fn run(arguments: &Bias, common: &Common) -> Result<()> {
             .map(|&epsilon| {
                 let seed = seed.of(&epsilon.to_string());
                 let privacy = Privacy { epsilon, delta: DELTA };
-                let sharp = Release {
-                    method: Own::Calibrated,
-                    privacy,
-                    noise: NoiseKind::Off,
-                    k: Some(SHARP.min(n as u64)),
-                };
+                let usual = common.release(privacy);
+                let sharp = Release { noise: NoiseKind::Off, k: Some(SHARP.min(n as u64)), ..usual };
                 let noiseless = sharp.run(&holdings, &subjects, seed)?.slopes_without_noise(label)?;
-                let usual = Release { method: Own::Calibrated, privacy, noise: common.noise(), k: None };
                 let noised = usual.run(&holdings, &subjects, seed)?.fit(label)?.coefficients;
                 let estimates: Vec<f64> = noised.iter().map(|one| one.value.estimate).collect();
                 let shrunk: Vec<f64> = noised.iter().map(|one| one.prediction).collect();

@@ -38,14 +38,28 @@ class Finding:
     kind
         ``"label-tails"`` and ``"feature-tails"``: values were cut, and the coefficient is about the cut ones;
         ``"label-unresolved"`` and ``"feature-unresolved"``: its interval cannot be relied on; ``"confounders"``: what
-        looks like its effect may come from `columns`.
+        looks like its effect may come from `columns`; ``"nobody-in-common"``, ``"overlap-undeclared"`` and
+        ``"overlap-unseen"``: the parties of the label and of the feature do not seem to hold the same people, so neither
+        its interval nor R² can be relied on; ``"label-missing"`` and ``"feature-missing"``: many values are missing, and
+        no interval shows it if that has to do with what they would be.
     columns
         Columns of other parties, for ``"confounders"``.
     text
         The finding in a sentence.
     """
 
-    kind: Literal["label-tails", "feature-tails", "label-unresolved", "feature-unresolved", "confounders"]
+    kind: Literal[
+        "nobody-in-common",
+        "overlap-undeclared",
+        "overlap-unseen",
+        "label-tails",
+        "feature-tails",
+        "label-unresolved",
+        "feature-unresolved",
+        "confounders",
+        "label-missing",
+        "feature-missing",
+    ]
     columns: tuple[str, ...]
     text: str
 
@@ -90,6 +104,10 @@ class LinearRegression:
     findings_
         What published numbers say against each of `coef_`: a list of `Finding` for each of `coef_names_`. An interval of
         the learner ``"posterior"`` holds where it is empty.
+    parts_
+        What the variance of each of `coef_` is made of: shares by name (``"privacy"``, ``"mixing"``, ``"correlations"``,
+        ``"sampling"``, ``"clipping"``, and ``"people"`` where parties hold different ones), or None where the learner does
+        not know.
     r_squared_
         Share of the label's variance that the features explain, or None where it cannot be estimated.
     model_
@@ -160,6 +178,7 @@ class LinearRegression:
             [Finding(cast(Any, kind), tuple(columns), text) for kind, columns, text in of_one]
             for of_one in model.findings
         ]
+        self.parts_ = model.parts
         self.r_squared_ = model.r_squared
         return self
 
@@ -198,15 +217,32 @@ class LinearRegression:
         """The text of the model file: what `potluck fit --json` prints."""
         return self._fitted().to_json()
 
+    @overload
     def predict(
-        self, data: Data, *, tmp_dir: Path | None = None, progress: Progress = None
-    ) -> npt.NDArray[np.float64]:
-        """One prediction a row of a table with the columns `feature_names_in_`.
+        self, data: Data, *, interval: None = None, tmp_dir: Path | None = None, progress: Progress = None
+    ) -> npt.NDArray[np.float64]: ...
+
+    @overload
+    def predict(
+        self, data: Data, *, interval: float, tmp_dir: Path | None = None, progress: Progress = None
+    ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], npt.NDArray[np.float64]]: ...
+
+    def predict(
+        self, data: Data, *, interval: float | None = None, tmp_dir: Path | None = None, progress: Progress = None
+    ) -> npt.NDArray[np.float64] | tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+        """One prediction a row of a table with the columns `feature_names_in_`; with a level such as ``interval=0.95``
+        three arrays: predictions, and the lower and upper ends of intervals that hold the label of a new person with this
+        probability, if what predictions miss is bell-shaped.
 
         Inputs are clamped to what the release kept of their columns, missing ones count as its centre, and the result is
-        clamped to what it kept of the label: the model knows nothing outside.
+        clamped to what it kept of the label: the model knows nothing outside. Predictions of a level are shares, and
+        have no interval.
         """
-        return self._fitted().predict(data, tmp_dir=tmp_dir, progress=progress)
+        predicted = self._fitted().predict(data, tmp_dir=tmp_dir, progress=progress)
+        if interval is None:
+            return predicted
+        low, high = self._fitted().prediction_intervals(predicted, interval)
+        return predicted, low, high
 
     def score(self, data: Data, *, tmp_dir: Path | None = None, progress: Progress = None) -> float:
         """R² of the predictions for a table that has the label's column too: 1 at best, 0 for predicting the mean.
@@ -361,7 +397,8 @@ def _coefficients(model: Model) -> list[str]:
     """A table as lines, the header first; columns are as wide as what is in them."""
     tail = (1 - model.level) / 2
     rows = [["", "coef", "std err", "p-value", f"[{tail:.4g}", f"{1 - tail:.4g}]"]]
-    names = ["const", *model.features]
+    compared = ["" if one is None else f" ({one})" for one in model.references]
+    names = ["const", *(name + one for name, one in zip(model.features, compared, strict=True))]
     estimates = [model.intercept, *model.coefficients]
     known = zip(names, estimates, model.standard_errors, model.p_values(), model.intervals(), strict=True)
     for name, estimate, error, p_value, (low, high) in known:
@@ -383,12 +420,18 @@ def _coefficients(model: Model) -> list[str]:
 
 
 def _opening(model: Model) -> list[str]:
-    """What to read before the first number: no line where nothing speaks against the fit."""
-    return [f"{model.findings_heading}:", *_listed(model.opening), ""] if model.opening else []
+    """The sentence to take home, and what to read before the first number."""
+    lines = []
+    for alarm in model.alarms:
+        lines += [*textwrap.wrap(f"Careful: {alarm}", _WIDTH), ""]
+    lines += [*textwrap.wrap(model.headline, _WIDTH, break_on_hyphens=False), ""]
+    if model.opening:
+        lines += [f"{model.findings_heading}:", *_listed(model.opening), ""]
+    return lines
 
 
 def _notes(model: Model) -> list[str]:
-    notes = [f"These are {model.estimand}."]
+    notes = [f"These are {model.estimand}.", *model.collinear]
     if model.cut_to:
         notes.append(f"Cut at least to: {', '.join(model.cut_to)}.")
     if model.r_squared_mark is not None:

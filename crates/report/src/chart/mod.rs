@@ -5,9 +5,12 @@
 //! (`.potluck-chart [fill="#1A2430"]`), so the drawing itself needs no second version.
 
 pub(crate) mod coefficients;
+pub(crate) mod distributions;
 pub(crate) mod noise;
 pub(crate) mod noticed;
+pub(crate) mod overlaps;
 pub(crate) mod parts;
+pub(crate) mod people;
 pub(crate) mod preview;
 
 use maud::{Markup, PreEscaped, html};
@@ -61,12 +64,27 @@ mod palette {
     pub(super) const CORRELATIONS: Colour = "#008060";
     /// Allowance for clipped values.
     pub(super) const CLIPPING: Colour = "#6B3F8F";
+    /// Who is where: what is not known of it.
+    pub(super) const PEOPLE: Colour = "#A8326E";
     /// What lies behind the chart.
     pub(super) const SURFACE: Colour = "#FFFFFF";
 
     #[cfg(test)]
-    pub(super) const ALL: [Colour; 12] =
-        [INK, SOFT, GRID, ZERO, CLEAR, UNCLEAR, NOISE, MIXING, CORRELATIONS, SAMPLING, CLIPPING, SURFACE];
+    pub(super) const ALL: [Colour; 13] = [
+        INK,
+        SOFT,
+        GRID,
+        ZERO,
+        CLEAR,
+        UNCLEAR,
+        NOISE,
+        MIXING,
+        CORRELATIONS,
+        SAMPLING,
+        CLIPPING,
+        PEOPLE,
+        SURFACE,
+    ];
 }
 
 /// The size of names in pixels.

@@ -11,12 +11,19 @@ use crate::numbers;
 
 /// The parts in the order in which they are drawn and listed.
 pub(crate) const NAMES: [&str; PARTS] =
-    ["privacy noise", "mixing", "open correlations", "sampling", "clipping"];
-const COLOURS: [Colour; PARTS] =
-    [palette::NOISE, palette::MIXING, palette::CORRELATIONS, palette::SAMPLING, palette::CLIPPING];
+    ["privacy noise", "mixing", "open correlations", "sampling", "clipping", "who is where"];
+const COLOURS: [Colour; PARTS] = [
+    palette::NOISE,
+    palette::MIXING,
+    palette::CORRELATIONS,
+    palette::SAMPLING,
+    palette::CLIPPING,
+    palette::PEOPLE,
+];
 /// How many parts there are.
-pub(crate) const PARTS: usize = 5;
-/// Names beside each other in the legend of the narrow layout.
+pub(crate) const PARTS: usize = 6;
+/// Names beside each other in the legend: all in the wide layout where there is room for them.
+const IN_WIDE_LINE: usize = 5;
 const IN_NARROW_LINE: usize = 2;
 
 /// Side of a colour's square in the legend, and what stands between it and its name.
@@ -28,7 +35,14 @@ const SEAM: f64 = 1.5;
 
 /// The parts of a coefficient's variance, in the order of [`NAMES`], as the model has them.
 pub(crate) fn shares(parts: &Parts) -> [f64; PARTS] {
-    [parts.privacy, parts.mixing, parts.correlations, parts.sampling, parts.clipping]
+    [parts.privacy, parts.mixing, parts.correlations, parts.sampling, parts.clipping, parts.people]
+}
+
+/// The names of the parts that a model has: where all parties hold the same people, there is no
+/// part of who is where.
+pub(crate) fn names(model: &Model) -> &'static [&'static str] {
+    let of_people = |one: &Coefficient| one.parts.is_some_and(|parts| parts.people > 0.0);
+    if model.coefficients.iter().any(of_people) { &NAMES } else { &NAMES[..PARTS - 1] }
 }
 
 /// What each coefficient's uncertainty is made of, in the wide layout.
@@ -41,24 +55,22 @@ pub fn parts_plot(model: &Model) -> String {
 /// The bar of a feature whose parts are not known stays empty.
 pub fn parts_plot_in(model: &Model, layout: Layout) -> String {
     let title = vec!["parts of the variance of the estimate".to_owned()];
-    let legend_lines = match layout {
-        Layout::Wide => 1,
-        Layout::Narrow => PARTS.div_ceil(IN_NARROW_LINE),
-    };
+    let names = names(model);
+    let legend_lines = names.len().div_ceil(in_line(layout, names));
     let geometry = Geometry::new(layout, model, title.len()).below_legend(legend_lines);
     let axis = Axis::linear((0.0, 100.0), (geometry.left, geometry.right - 12.0));
-    let rows: Vec<String> = model.coefficients.iter().map(in_words).collect();
+    let rows: Vec<String> = model.coefficients.iter().map(|one| in_words(one, names)).collect();
     let said = Said {
         title: "What the uncertainty of each coefficient is made of".to_owned(),
         description: format!(
             "Stacked bars, one row a feature, from 0 to 100% of the variance of its estimate: {}. {}. A table gives the numbers.",
-            NAMES.join(", "),
+            names.join(", "),
             rows.join("; ")
         ),
         rows: &rows,
     };
     svg(&geometry, &said, |canvas| {
-        legend(canvas, &geometry);
+        legend(canvas, &geometry, names);
         let step = if layout == Layout::Wide { 20 } else { 25 };
         let ticks: Vec<_> =
             (0..=100).step_by(step).map(|at| (axis.at(f64::from(at)), format!("{at}%"))).collect();
@@ -103,14 +115,19 @@ fn drawn(parts: Option<&Parts>) -> [f64; PARTS] {
     shares.map(|share| share / sum)
 }
 
-fn legend(canvas: &mut Canvas, geometry: &Geometry) {
-    let width = |name: &str| SWATCH + SWATCH_GAP + text::ems(name) * SMALL_SIZE + 14.0;
-    let in_line = match geometry.layout {
-        Layout::Wide => NAMES.len(),
+fn in_line(layout: Layout, names: &[&str]) -> usize {
+    match layout {
+        Layout::Wide if names.len() <= IN_WIDE_LINE => names.len(),
+        Layout::Wide => names.len().div_ceil(2),
         Layout::Narrow => IN_NARROW_LINE,
-    };
+    }
+}
+
+fn legend(canvas: &mut Canvas, geometry: &Geometry, names: &[&str]) {
+    let width = |name: &str| SWATCH + SWATCH_GAP + text::ems(name) * SMALL_SIZE + 14.0;
+    let in_line = in_line(geometry.layout, names);
     let mut x = geometry.left;
-    for (at, (name, colour)) in NAMES.into_iter().zip(COLOURS).enumerate() {
+    for (at, (name, colour)) in names.iter().zip(COLOURS).enumerate() {
         if at % in_line == 0 {
             x = geometry.left;
         }
@@ -118,17 +135,17 @@ fn legend(canvas: &mut Canvas, geometry: &Geometry) {
         canvas.bar((x, y - SWATCH / 2.0), (x + SWATCH, y + SWATCH / 2.0), colour);
         canvas.text(name, (x + SWATCH + SWATCH_GAP, y), Anchor::Start, SMALL_SIZE, palette::INK);
         // In several lines the names stand below each other.
-        let widest = NAMES.iter().map(|name| width(name)).fold(0.0, f64::max);
-        x += if in_line < NAMES.len() { widest } else { width(name) };
+        let widest = names.iter().map(|name| width(name)).fold(0.0, f64::max);
+        x += if in_line < names.len() { widest } else { width(name) };
     }
 }
 
-fn in_words(coefficient: &Coefficient) -> String {
+fn in_words(coefficient: &Coefficient, names: &[&str]) -> String {
     let parts = match &coefficient.parts {
         None => "not known".to_owned(),
         Some(parts) => {
             let part = |(share, name)| format!("{} {name}", numbers::percent(share));
-            shares(parts).into_iter().zip(NAMES).map(part).collect::<Vec<_>>().join(", ")
+            shares(parts).into_iter().zip(names).map(part).collect::<Vec<_>>().join(", ")
         }
     };
     format!("{}, released by {}: {parts}", coefficient.term.name(), coefficient.party)
@@ -141,16 +158,15 @@ mod tests {
     #[test]
     fn bars_are_whole_whatever_the_shares() {
         for shares in [
-            [0.4, 0.3, 0.1, 0.1, 0.1],
-            [1.0, 0.0, 0.0, 0.0, 0.0],
-            [0.0, 0.0, 1.0, 0.0, 0.0],
-            [1e300, 1e300, 1e300, 0.0, 1e-300],
-            [f64::NAN, 0.5, 0.0, f64::INFINITY, 0.5],
-            [-1.0, 2.0, 0.0, 0.0, 1.0],
+            [0.4, 0.2, 0.1, 0.1, 0.1, 0.1],
+            [1.0, 0.0, 0.0, 0.0, 0.0, 0.0],
+            [0.0, 0.0, 1.0, 0.0, 0.0, 0.0],
+            [1e300, 1e300, 1e300, 0.0, 1e-300, 1e300],
+            [f64::NAN, 0.5, 0.0, f64::INFINITY, 0.5, f64::NAN],
+            [-1.0, 2.0, 0.0, 0.0, 1.0, 0.5],
         ] {
-            let [privacy, mixing, correlations, sampling, clipping] = shares;
-            let drawn =
-                drawn(Some(&Parts { privacy, mixing, correlations, sampling, clipping, people: 0.0 }));
+            let [privacy, mixing, correlations, sampling, clipping, people] = shares;
+            let drawn = drawn(Some(&Parts { privacy, mixing, correlations, sampling, clipping, people }));
             assert!((drawn.iter().sum::<f64>() - 1.0).abs() < 1e-12, "{shares:?} {drawn:?}");
             assert!(drawn.iter().all(|&share| share >= 0.0), "{shares:?} {drawn:?}");
         }

@@ -9,6 +9,7 @@ use super::correlations::Purpose;
 use super::evidence::{Between, Blocks, Evidence, FOLDS, Sample};
 use super::learned::Learned;
 use super::sharing;
+use super::shifts::Shift;
 use crate::learn::{Interval, LearnError, Level, Released, student};
 
 /// Share of the label's variance that a regression explains on fresh data, with its uncertainty.
@@ -108,32 +109,6 @@ impl<'a> Judge<'a> {
             .sum::<f64>()
     }
 
-    /// What scores hold because the people that two parties have in common differ from others: the
-    /// products of the means of two parts over these people.
-    fn moved(&self, sample: &Sample, w: &[f64]) -> f64 {
-        let people = &self.evidence.people;
-        if people.presence.is_empty() {
-            return 0.0;
-        }
-        let (d, size) = (self.features.len(), self.parties.len());
-        let loading = self.loading(w);
-        let mean = |i: usize, j: usize| {
-            let along =
-                loading.col(i).transpose() * sample.gram.col(d + 1 + self.parties[j]).subrows(0, d + 1);
-            along / sample.scaled(people.shared[(self.parties[i], self.parties[j])])
-        };
-        let mut moved = 0.0;
-        for i in 0..size {
-            for j in 0..size {
-                let (one, other) = (self.parties[i], self.parties[j]);
-                if one != other && !people.is_complete(one, other) {
-                    moved += self.products[(i, j)] * people.shared[(one, other)] * mean(i, j) * mean(j, i);
-                }
-            }
-        }
-        moved
-    }
-
     /// What exchanged blocks say of the weights: covariances with the label and between features of
     /// different parties.
     fn of_blocks(&self, part: &Sample, w: &[f64]) -> f64 {
@@ -189,7 +164,7 @@ struct Judged {
     /// What is explained of the label's variance: by what is between parties, and by moments.
     between: f64,
     local: f64,
-    /// Variance of `between`.
+    /// Variance of `between`, with that of what is taken out because shared people differ from others.
     variance: f64,
     /// Mean of the squared length of the weights.
     squares: f64,
@@ -199,14 +174,16 @@ impl Judged {
     fn new(judge: &Judge<'_>, parts: &[Sample], whole: &Sample) -> Result<Self, LearnError> {
         let Judge { evidence, label, features, .. } = *judge;
         let mut weights = Vec::with_capacity(parts.len());
-        let (mut local, mut squares) = (0.0, 0.0);
+        let (mut local, mut squares, mut of_moved) = (0.0, 0.0, 0.0);
         for part in parts {
             let others = whole.without(part);
             let learned = Learned::new(evidence, &others, label, features, Purpose::Predicting)?;
             let w = learned.weights();
             let weight = part.k / whole.k;
             let selected = (learned.lost.transpose() * &learned.w).powi(2) * learned.label_variance;
-            local += weight * (judge.local(&w) + selected - judge.moved(&others, &w));
+            let moved = moved(&learned);
+            of_moved += weight * moved.variance * learned.label_variance.powi(2);
+            local += weight * (judge.local(&w) + selected - moved.mean * learned.label_variance);
             squares += weight * w.iter().map(|w| w * w).sum::<f64>();
             weights.push(w);
         }
@@ -214,7 +191,7 @@ impl Judged {
             Between::Mixed(released) => by_rows(judge, released, parts, whole, &weights),
             Between::Exchanged(blocks) => by_blocks(judge, blocks, parts, &weights),
         };
-        Ok(Self { between, local, variance, squares })
+        Ok(Self { between, local, variance: variance + of_moved, squares })
     }
 }
 
@@ -251,6 +228,39 @@ fn by_blocks(judge: &Judge<'_>, blocks: &Blocks, parts: &[Sample], weights: &[Ve
         variance += judge.noise_of_blocks(blocks, w) / count;
     }
     (total, 2.0 * variance)
+}
+
+/// What scores hold because the people that two parties have in common differ from others: the
+/// products of the means of the label and of the parties' parts over these people, in the label's
+/// variance.
+fn moved(learned: &Learned) -> Shift {
+    let Learned { white, w, shifts, home, .. } = learned;
+    let mut parties = white.party.clone();
+    parties.dedup();
+    let part = |party: usize, other: usize| {
+        let mine = (0..w.nrows()).filter(|&i| white.party[i] == party);
+        mine.fold(Shift::NONE, |sum, i| {
+            let shift = shifts.of(i, other);
+            Shift {
+                mean: sum.mean + w[i] * shift.mean,
+                variance: sum.variance + w[i].powi(2) * shift.variance,
+            }
+        })
+    };
+    let mut moved = Shift::NONE;
+    let mut add = |sign: f64, product: Shift| {
+        moved.mean += 2.0 * sign * product.mean;
+        moved.variance += 4.0 * product.variance;
+    };
+    for (at, &party) in parties.iter().enumerate() {
+        if party != *home {
+            add(1.0, part(party, *home).times(shifts.of_label(party)));
+        }
+        for &other in &parties[..at] {
+            add(-1.0, part(party, other).times(part(other, party)));
+        }
+    }
+    moved
 }
 
 /// What share of the label's variance the regression explains on fresh data. Weights come from four

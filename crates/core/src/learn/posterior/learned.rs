@@ -5,10 +5,11 @@ use faer::linalg::solvers::DenseSolveCore;
 use faer::linalg::triangular_solve::solve_lower_triangular_in_place;
 use faer::{Col, Mat, Par, Side};
 
+use super::Related;
 use super::correlations::{Correlations, Purpose};
 use super::evidence::{Evidence, Sample};
 use super::products::{MixedRows, Products, Wanted};
-use super::shifts::clear_of_singular;
+use super::shifts::{Shifts, clear_of_singular};
 use super::shrink::{Noisy, factors, geometric_grid};
 use super::whiten::Whitened;
 use crate::learn::LearnError;
@@ -85,6 +86,11 @@ pub(super) struct Learned {
     /// How many people two coordinates' parties have in common, and a coordinate's and the label's.
     pub(super) shared: Mat<f64>,
     pub(super) shared_with_label: Vec<f64>,
+    /// Variances of what is taken out of products because shared people differ from others, between
+    /// coordinates and with the label; and the shifts.
+    pub(super) unmoved: Mat<f64>,
+    pub(super) unmoved_label: Vec<f64>,
+    pub(super) shifts: Shifts,
     /// Standard deviations of the logarithms of what parties have in common.
     pub(super) overlap_doubts: Mat<f64>,
     /// By how much less features vary among the label's people, as a vector whose square is lost.
@@ -100,6 +106,24 @@ pub(super) struct Learned {
 }
 
 impl Learned {
+    /// What features have to do with each other.
+    pub(super) fn related(&self) -> Vec<Related> {
+        let (to_features, to_coordinates) = (&self.white.inverse, &self.white.transform);
+        let covariance = to_features * &self.h * to_features.transpose();
+        let precision = to_coordinates.transpose() * &self.h_inverse * to_coordinates;
+        let d = covariance.nrows();
+        let of = |j: usize| {
+            let correlation =
+                |i: usize| covariance[(i, j)] / (covariance[(i, i)] * covariance[(j, j)]).sqrt();
+            let others = (0..d).filter(|&i| i != j).map(|i| (i, correlation(i)));
+            Related {
+                by_others: (1.0 - 1.0 / (covariance[(j, j)] * precision[(j, j)])).clamp(0.0, 1.0),
+                closest: others.max_by(|(_, one), (_, other)| one.abs().total_cmp(&other.abs())),
+            }
+        };
+        (0..d).map(of).collect()
+    }
+
     /// Learns from a sample whose products are those of the features and, last, the label.
     pub(super) fn new(
         evidence: &Evidence<'_>,
@@ -135,6 +159,7 @@ impl Learned {
         cap_explained(&white, evidence.parties.len(), &mut means);
         let most = products.most_trusted(&white);
         let Products { crossed, variance, rows, lost, mixed, shared, shared_with_label, .. } = products;
+        let Products { unmoved, unmoved_label, shifts, .. } = products;
         let correlations = Correlations::new(&white, crossed, variance, &means, rows);
         // … then those of other parties given those of the label's own.
         let estimate = correlations.estimate(&white, &means, purpose)?;
@@ -161,6 +186,9 @@ impl Learned {
             correlations,
             shared,
             shared_with_label,
+            unmoved,
+            unmoved_label,
+            shifts,
             overlap_doubts: people.doubts.clone(),
             lost,
             between: whole - Mat::<f64>::identity(d, d),

@@ -29,6 +29,12 @@ pub(super) struct Products {
     /// How many people two coordinates' parties have in common, and a coordinate's and the label's.
     pub(super) shared: Mat<f64>,
     pub(super) shared_with_label: Vec<f64>,
+    /// Variances of what is taken out of products because shared people differ from others, between
+    /// coordinates and with the label; and the shifts. Everybody is everywhere where blocks are
+    /// exchanged.
+    pub(super) unmoved: Mat<f64>,
+    pub(super) unmoved_label: Vec<f64>,
+    pub(super) shifts: Shifts,
 }
 
 /// What mixed rows are like.
@@ -107,22 +113,29 @@ impl Products {
         let label_length = sample.gram[(d, d)].sqrt();
         let label_rows = LabelRows { home, length: label_length, spread: label_spread };
         let shifts = Shifts::new(evidence, sample, white, &lengths, &label_rows);
+        let moved = |i: usize, j: usize| shifts.of(i, white.party[j]).times(shifts.of(j, white.party[i]));
+        let moved_with_label = |i: usize| shifts.of(i, home).times(shifts.of_label(white.party[i]));
         let crossed = Mat::from_fn(d, d, |i, j| {
             if !white.apart(i, j) {
                 return 0.0;
             }
-            let moved = shifts.of(i, white.party[j]) * shifts.of(j, white.party[i]);
-            cosines[(i, j)] * (t[i] * t[j]).sqrt() * k / shared[(i, j)] - moved
+            cosines[(i, j)] * (t[i] * t[j]).sqrt() * k / shared[(i, j)] - moved(i, j).mean
         });
+        let unmoved = Mat::from_fn(d, d, |i, j| if white.apart(i, j) { moved(i, j).variance } else { 0.0 });
+        let unmoved_label: Vec<f64> =
+            (0..d).map(|i| if white.own[i] { 0.0 } else { moved_with_label(i).variance }).collect();
         let between = |i: usize| {
             let cosine = with_label[i] / (lengths[i] * label_length);
-            let moved = shifts.of(i, home) * shifts.of_label(white.party[i]);
-            cosine * (t[i] * label_spread).sqrt() * k / shared_with_label[i] - moved
+            cosine * (t[i] * label_spread).sqrt() * k / shared_with_label[i] - moved_with_label(i).mean
         };
-        let error = |i: usize| t[i] * label_spread * k / (shared_with_label[i] * shared_with_label[i]);
+        let error = |i: usize| {
+            t[i] * label_spread * k / (shared_with_label[i] * shared_with_label[i]) + unmoved_label[i]
+        };
         let part = |party: usize| people.shared[(party, home)] / people.held[party];
         Self {
-            variance: Mat::from_fn(d, d, |i, j| t[i] * t[j] * k / (shared[(i, j)] * shared[(i, j)])),
+            variance: Mat::from_fn(d, d, |i, j| {
+                t[i] * t[j] * k / (shared[(i, j)] * shared[(i, j)]) + unmoved[(i, j)]
+            }),
             crossed,
             with_label: Noisy {
                 values: (0..d).map(between).collect(),
@@ -133,6 +146,9 @@ impl Products {
             mixed: Some(MixedRows { label_spread, label_mixing_spread, cosines }),
             shared,
             shared_with_label,
+            unmoved,
+            unmoved_label,
+            shifts,
         }
     }
 
@@ -169,6 +185,9 @@ impl Products {
             mixed: None,
             shared,
             shared_with_label,
+            unmoved: Mat::zeros(d, d),
+            unmoved_label: vec![0.0; d],
+            shifts: Shifts::NONE,
         }
     }
 }

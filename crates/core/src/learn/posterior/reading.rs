@@ -46,6 +46,9 @@ struct Rows<'a> {
     /// known of that.
     u: Mat<f64>,
     extra: Mat<f64>,
+    /// What is taken out because shared people differ from others: variances of the equations by
+    /// its errors.
+    unmoved: Vec<f64>,
 }
 
 impl Rows<'_> {
@@ -70,7 +73,8 @@ impl Rows<'_> {
     /// Covariances of the equations, and the part that mixing alone would give.
     fn covariances(&self) -> [Mat<f64>; 2] {
         let (white, mixed) = (&self.learned.white, self.mixed);
-        let of_all = self.variances(&white.spreads, mixed.label_spread);
+        let mut of_all = self.variances(&white.spreads, mixed.label_spread);
+        of_all.iter_mut().zip(&self.unmoved).for_each(|(of, unmoved)| *of += unmoved);
         let of_mixing = self.variances(&white.mixing_spreads, mixed.label_mixing_spread);
         let d = of_all.len();
         let own = &white.own;
@@ -134,6 +138,10 @@ impl Linearised {
             .collect();
         let [between, mixing] = if let Some(mixed) = &learned.mixed {
             let per_person = |a: usize, b: usize| theta[(a, b)] / shared[(a, b)];
+            let unmoved = |a: usize| {
+                let through = |b: usize| theta[(a, b)].powi(2) * squares[b] * learned.unmoved[(a, b)];
+                learned.unmoved_label[a] + (0..d).map(through).sum::<f64>()
+            };
             let rows = Rows {
                 learned,
                 mixed,
@@ -144,6 +152,7 @@ impl Linearised {
                 }),
                 u: Mat::from_fn(d, d, |a, b| per_person(a, b) * w[b]),
                 extra: Mat::from_fn(d, d, |a, b| per_person(a, b).powi(2) * doubt[(b, b)]),
+                unmoved: (0..d).map(unmoved).collect(),
             };
             rows.covariances()
         } else {
