@@ -98,7 +98,7 @@ fn session(place: &Workplace) -> (Option<State>, Vec<Vec<i64>>) {
 /// The noised integers of every stage of the published release.
 fn published(place: &Workplace) -> Vec<Vec<i64>> {
     let release = Release::read(&place.path("north.release.parquet")).unwrap();
-    let scale = release.mixed_stage().scale();
+    let scale = release.mixed_stage().unwrap().scale();
     let columns = release.columns();
     let mixed = (0..columns.rows())
         .flat_map(|row| columns.values().iter().map(move |column| (column[row] * scale).round() as i64));

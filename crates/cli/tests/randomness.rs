@@ -80,7 +80,7 @@ fn release(place: &Workplace, party: &str, name: &str) -> Release {
 
 /// What was published of each stage, in whole numbers.
 fn published(release: &Release) -> Vec<Vec<i64>> {
-    let scale = release.mixed_stage().scale();
+    let scale = release.mixed_stage().unwrap().scale();
     let columns = release.columns();
     let value = |row: usize| columns.values().iter().map(move |column| (column[row] * scale).round() as i64);
     let mut stages = release.earlier_sums();

@@ -9,6 +9,7 @@
 //! the label (docs/LEARNERS.md#planning). It is checked against simulated releases (`cargo run
 //! --release -p potluck-lab -- planning`).
 
+mod exchanged;
 pub mod forecast;
 
 use crate::accounting::Mu;
@@ -47,7 +48,8 @@ pub struct PartyOutlook {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Prospect {
     rows: f64,
-    k: f64,
+    /// Mixed rows; none where products are exchanged.
+    k: Option<f64>,
     parties: Vec<PartyOutlook>,
     /// How many people each party has, and which share of the smaller one's two have in common.
     people: Vec<f64>,
@@ -92,7 +94,7 @@ impl Prospect {
         };
         Self {
             rows,
-            k: plan.k() as f64,
+            k: Some(plan.k() as f64),
             parties: parties.iter().map(party).collect(),
             people: parties.iter().map(people_of).collect(),
             shared: 1.0,
@@ -119,11 +121,18 @@ impl Prospect {
         let people = vec![rows as f64; parties.len()];
         Self {
             rows: rows as f64,
-            k: k as f64,
+            k: Some(k as f64),
             parties: parties.iter().map(party).collect(),
             people,
             shared: 1.0,
         }
+    }
+
+    /// How much of what a release says of a typical column of each party is noise: of the variance
+    /// of a mixed row, or of the square of a correlation of 1 that was exchanged.
+    pub fn noise_shares(&self) -> impl Iterator<Item = f64> {
+        let signal = self.k.map_or(self.rows, |k| self.rows / k);
+        self.parties.iter().map(move |party| party.noise_ratio / (party.noise_ratio + signal))
     }
 
     /// The parties, in order.
@@ -136,9 +145,11 @@ impl Prospect {
         match self.parties[one].local_noise {
             Some(noise) if one == other => 2.0 * noise * noise,
             _ => {
-                let spread = |party: usize| self.people[party] / self.k + self.parties[party].noise_ratio;
+                // Where products are exchanged, there is noise alone.
+                let held = |party: usize| self.k.map_or(0.0, |k| self.people[party] / k);
+                let spread = |party: usize| held(party) + self.parties[party].noise_ratio;
                 let both = self.shared * self.people[one].min(self.people[other]);
-                self.k / (both * both) * spread(one) * spread(other)
+                self.k.unwrap_or(1.0) / (both * both) * spread(one) * spread(other)
             }
         }
     }
@@ -254,15 +265,23 @@ fn lower_gamma(a: f64, x: f64) -> f64 {
     (sum.ln() + a * x.ln() - x - libm::lgamma(a)).exp().min(1.0)
 }
 
+pub use exchanged::smallest_useful_rows_of_exchange;
+
 /// The smallest number of subjects at which a calibrated release of these columns becomes useful,
 /// if there is one: `parties` says how they are laid out for so many, `overlap` what any two have
 /// in common.
 pub fn smallest_useful_rows(mu: Mu, parties: impl Fn(u64) -> Vec<Layout>, overlap: f64) -> Option<u64> {
+    smallest_useful(|rows| {
+        let parties = parties(rows);
+        let plan = Plan::new(rows, mu, &parties, None)?;
+        Ok(Prospect::calibrated(&plan, &parties).with_overlap(overlap))
+    })
+}
+
+/// The smallest number of subjects at which what is expected becomes useful, if there is one.
+fn smallest_useful(prospect: impl Fn(u64) -> Result<Prospect, CalibratedError>) -> Option<u64> {
     let useful = |rows: f64| -> Result<bool, CalibratedError> {
-        let parties = parties(rows as u64);
-        let plan = Plan::new(rows as u64, mu, &parties, None)?;
-        let prospect = Prospect::calibrated(&plan, &parties).with_overlap(overlap);
-        Ok(prospect.outlook(TYPICAL_SIGNAL).recovered >= USEFUL)
+        Ok(prospect(rows as u64)?.outlook(TYPICAL_SIGNAL).recovered >= USEFUL)
     };
     let (mut low, mut high) = (2.0_f64, MOST_ROWS);
     if !useful(high).unwrap_or(false) {

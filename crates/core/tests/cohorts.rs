@@ -6,7 +6,7 @@ mod support;
 
 use faer::Mat;
 use potluck_core::learn::{
-    DeclaredOverlaps, Evidence, Level, OverlapConcern, PartyPeople, People, PresentValues, Released,
+    Between, DeclaredOverlaps, Evidence, Level, OverlapConcern, PartyPeople, People, PresentValues, Released,
     column_shifts, explained_share, posterior,
 };
 use serde_json::Value;
@@ -50,7 +50,7 @@ fn with_evidence<T>(case: &Value, declared: &DeclaredOverlaps, test: impl FnOnce
         Mat::from_fn(columns.len(), columns.len(), |i, j| entries[i][j])
     };
     test(&Evidence {
-        released,
+        between: Between::Mixed(released),
         parties: members,
         covariance: square("covariance"),
         covariance_noise: numbers(&case["covariance_noise"]),

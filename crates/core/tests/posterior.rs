@@ -9,7 +9,7 @@ use potluck_core::accounting::Mu;
 use potluck_core::calibrated::{Layout, PartyPlan, Plan};
 use potluck_core::encoding::{Bounds, Encoder, LevelCount};
 use potluck_core::learn::{
-    Clipping, Concern, Evidence, LearnError, Level, LocalMoments, People, Released, explained_share,
+    Between, Clipping, Concern, Evidence, LearnError, Level, LocalMoments, People, Released, explained_share,
     posterior,
 };
 use serde_json::Value;
@@ -36,8 +36,12 @@ fn with_evidence<T>(case: &Value, test: impl FnOnce(&Evidence<'_>) -> T) -> T {
             covariance_noise: numbers(&case["covariance_noise"]),
             spurious: Mat::from_fn(columns.len(), columns.len(), |i, j| spurious[i][j]),
             clipping: clipping(case),
-            people: People::everywhere(&released, case["parties"].as_array().unwrap().len()),
-            released,
+            people: People::everywhere(
+                released.n(),
+                columns.len(),
+                case["parties"].as_array().unwrap().len(),
+            ),
+            between: Between::Mixed(released),
         }
     };
     test(&evidence)

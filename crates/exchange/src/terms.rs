@@ -1,6 +1,6 @@
 //! What both sides agree on before an offer is made: docs/EXCHANGE.md#terms.
 
-use num_bigint::BigUint;
+use potluck_core::calibrated::{GRID, LARGEST_NORM, MOST_EXCHANGED, range_of_products};
 use potluck_core::noise::Sigma;
 use sha2::{Digest, Sha512};
 use thiserror::Error;
@@ -11,20 +11,8 @@ pub(crate) const REPETITIONS: u16 = 128;
 /// Masks of opened sums lie in [0, 2^`MASK_BITS`).
 pub(crate) const MASK_BITS: u16 = 120;
 
-/// Steps of the grid of rows in a standard deviation.
-pub const GRID: u16 = 16;
-
-/// Columns that a party may bring: the proof needs four more, and 256 in all.
-const MOST_COLUMNS: u16 = 252;
-
 /// People that a study may have.
 const MOST_PEOPLE: u64 = 1 << 30;
-
-/// The largest bound of a row's squared norm.
-const LARGEST_NORM: u32 = 1 << 20;
-
-/// The range that results are searched in stays below this.
-const RANGE_LIMIT: u64 = 1 << 40;
 
 /// A party in the terms of an offer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -129,8 +117,8 @@ impl Terms {
         let recipients: Vec<Recipient> = recipients
             .into_iter()
             .map(|(party, sigma)| {
-                let range =
-                    range(people, sender.norm, party.norm, sigma).ok_or(TermsError::Range(party.index))?;
+                let range = range_of_products(people, [sender.norm, party.norm], sigma)
+                    .ok_or(TermsError::Range(party.index))?;
                 Ok(Recipient { party, sigma, range })
             })
             .collect::<Result<_, TermsError>>()?;
@@ -191,22 +179,13 @@ impl Terms {
 }
 
 fn check_party(party: &Participant) -> Result<(), TermsError> {
-    if !(1..=MOST_COLUMNS).contains(&party.columns) {
+    if !(1..=MOST_EXCHANGED).contains(&usize::from(party.columns)) {
         return Err(TermsError::Columns(party.index));
     }
     if !(1..=LARGEST_NORM).contains(&party.norm) {
         return Err(TermsError::Norm(party.index));
     }
     Ok(())
-}
-
-/// ⌈√(n²·C·C′)⌉ + 17σ + 2, if it can be searched.
-fn range(people: u64, norm: u32, other: u32, sigma: Sigma) -> Option<u64> {
-    let square = BigUint::from(people).pow(2) * norm * other;
-    let root = square.sqrt();
-    let up = if &root * &root == square { root } else { root + 1_u32 };
-    let range = up + BigUint::from(sigma.get()) * 17_u32 + 2_u32;
-    u64::try_from(range).ok().filter(|&range| range < RANGE_LIMIT)
 }
 
 #[cfg(test)]
@@ -257,12 +236,5 @@ mod tests {
         assert_eq!(all.recipients()[0].range, (1 << 40) - (1 << 20) + 19);
         assert_eq!(terms(1 << 20, good(), to(1 << 20)), Err(TermsError::Range(2)));
         assert_eq!(terms(9, good(), vec![(party(2, 1, 1), 1 << 40)]), Err(TermsError::Range(2)));
-    }
-
-    #[test]
-    fn the_range_is_rounded_up() {
-        let range = |people, a, b, sigma| range(people, a, b, Sigma::new(sigma).expect("in range"));
-        assert_eq!(range(10, 4, 9, 1), Some(60 + 17 + 2));
-        assert_eq!(range(1, 1, 2, 3), Some(2 + 51 + 2));
     }
 }

@@ -9,7 +9,7 @@ use potluck_release::study::Format;
 
 use crate::holdings::Form;
 use crate::noise::NoiseKind;
-use crate::released::Release;
+use crate::released::{Own, Release};
 use crate::table::Privacy;
 
 /// Reproduce every experiment of the paper, with our numbers beside the published ones, and measure
@@ -79,7 +79,7 @@ fn form(text: &str) -> Result<Form, String> {
         None => (text, true),
     };
     let format = number.parse().ok().and_then(Format::from_number);
-    let form = format.map(|format| Form { format, declares });
+    let form = format.map(|format| Form { method: Own::Calibrated, format, declares });
     form.ok_or_else(|| format!("write 1, {0} or {0}-undeclared", Format::NEWEST.number()))
 }
 
@@ -91,7 +91,7 @@ impl Common {
 
     /// The form of its studies.
     pub(crate) fn form(&self) -> Form {
-        self.form.unwrap_or(Form { format: Format::NEW, declares: true })
+        self.form.unwrap_or(Form { method: Own::Calibrated, format: Format::NEW, declares: true })
     }
 
     pub(crate) fn noise(&self) -> NoiseKind {
@@ -218,6 +218,9 @@ after values are clipped to their public bounds.")]
 pub(crate) struct Coverage {
     #[command(flatten)]
     pub(crate) cells: Cells,
+    /// How parties release
+    #[arg(long, value_enum, default_value_t = Own::Calibrated)]
+    pub(crate) method: Own,
 }
 
 #[derive(Args)]
@@ -254,6 +257,9 @@ pub(crate) struct Map {
     /// Number of repetitions for n from 1,000,000 on [default: half of --seeds]
     #[arg(long, value_name = "N")]
     pub(crate) seeds_above: Option<usize>,
+    /// How parties release
+    #[arg(long, value_enum, default_value_t = Own::Calibrated)]
+    pub(crate) method: Own,
 }
 
 #[derive(Args)]

@@ -408,6 +408,7 @@ pub(crate) fn read_texts(path: &Path, header: bool) -> Result<(Vec<String>, Vec<
 mod tests {
     use super::*;
     use crate::holdings::Form;
+    use crate::released::Own;
     use crate::table::Privacy;
     use potluck_core::mixing::MixingKey;
     use potluck_release::study::{Format, Party};
@@ -426,7 +427,7 @@ mod tests {
             let dataset = Dataset::of_columns("mine".to_owned(), &columns, &rows, sizes.to_vec());
             let holdings = dataset.holdings(&[0, 1, 2]);
             let privacy = Privacy { epsilon: 1.0, delta: 1e-5 };
-            let form = Form { format: Format::NEW, declares: true };
+            let form = Form { method: Own::Calibrated, format: Format::NEW, declares: true };
             let study = holdings.study(form, 100, privacy, None, &MixingKey::new([0; 32])).unwrap();
             let layout = |party: &Party| study.calibrated(party.name()).unwrap().unwrap().layout().clone();
             let layouts = study.definition().parties().iter().map(layout);

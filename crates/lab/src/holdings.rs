@@ -8,6 +8,7 @@ use potluck_release::study::{Format, Unsealed};
 use potluck_simulation::{self as simulation, People};
 use serde_json::{Value, json};
 
+use crate::released::Own;
 use crate::table::Privacy;
 
 /// A column as its party holds it.
@@ -46,6 +47,7 @@ impl Column {
 /// The form of a study.
 #[derive(Clone, Copy)]
 pub(crate) struct Form {
+    pub(crate) method: Own,
     pub(crate) format: Format,
     /// Whether it declares that everybody is everywhere, where that is so.
     pub(crate) declares: bool,
@@ -100,12 +102,14 @@ impl Holdings {
 
     /// All that is public of it.
     pub(crate) fn draft(&self, form: Form, rows: usize, privacy: Privacy, k: Option<u64>) -> Value {
-        let Form { format, declares } = form;
+        let Form { method, format, declares } = form;
         let Privacy { epsilon, delta } = privacy;
         let overlap = (declares && format == Format::Two && self.people.are_everywhere()).then_some("all");
         json!({
             "format": format.number(),
-            "study": { "name": "lab", "rows": rows, "id": "integer", "k": k, "overlap": overlap },
+            "study": {
+                "name": "lab", "rows": rows, "id": "integer", "method": method.word(), "k": k, "overlap": overlap,
+            },
             "privacy": { "epsilon": epsilon, "delta": delta },
             "party": self.declared,
         })

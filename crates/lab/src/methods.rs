@@ -4,6 +4,7 @@ use anyhow::{Context, Result, bail};
 use potluck_core::learn::{Moments, Ridge, Solution};
 use potluck_core::mixing::Mixing;
 
+use crate::released::Own;
 use crate::table::{Cell, Privacy, Table};
 
 /// What a method learned, in the units of the table's encoded rows.
@@ -165,19 +166,20 @@ impl Method for Rmgm {
     }
 }
 
-/// Standardised columns, mixed rows and local moments; then the posterior learner. No ridge.
-struct Calibrated {
+/// A method of our own, whose releases the posterior learner reads. No ridge.
+struct Ours {
+    method: Own,
     /// Whether features of all parties are used, or only those beside the label.
     of_all: bool,
 }
 
-impl Method for Calibrated {
+impl Method for Ours {
     fn name(&self) -> String {
-        if self.of_all { "calibrated" } else { "label's party alone" }.to_owned()
+        if self.of_all { self.method.word() } else { "label's party alone" }.to_owned()
     }
 
     fn fit(&self, cell: &Cell<'_>, privacy: Privacy, ridge: Ridge) -> Result<Fitted> {
-        let released = cell.calibrated(privacy)?;
+        let released = cell.released(self.method, privacy)?;
         let label = cell.table().label();
         let model = if self.of_all { Some(released.fit(label)?) } else { released.fit_beside(label)? };
         let Some(model) = model else { return ReleasedMean.fit(cell, privacy, ridge) };
@@ -215,7 +217,7 @@ impl Method for ReleasedMean {
         Ok(Fitted {
             weights: vec![0.0; label],
             eigenvalues: Vec::new(),
-            intercept: cell.calibrated(privacy)?.centre(label)?,
+            intercept: cell.released(Own::Calibrated, privacy)?.centre(label)?,
             inputs: vec![[0.0, 0.0]; label],
             output: [f64::NEG_INFINITY, f64::INFINITY],
         })
@@ -259,12 +261,17 @@ impl Method for OlsWithIntercept {
 
 /// potluck's own method.
 pub(crate) fn calibrated() -> Box<dyn Method> {
-    Box::new(Calibrated { of_all: true })
+    Box::new(Ours { method: Own::Calibrated, of_all: true })
+}
+
+/// The one for parties that can be online for three messages.
+pub(crate) fn exchange() -> Box<dyn Method> {
+    Box::new(Ours { method: Own::Exchange, of_all: true })
 }
 
 /// The same from the columns beside the label alone: what its party could do without the others.
 pub(crate) fn label_party_alone() -> Box<dyn Method> {
-    Box::new(Calibrated { of_all: false })
+    Box::new(Ours { method: Own::Calibrated, of_all: false })
 }
 
 /// What potluck's own method is held against: the mean it releases.
@@ -296,6 +303,7 @@ pub(crate) fn registry() -> Vec<Box<dyn Method>> {
         }
     }
     methods.push(calibrated());
+    methods.push(exchange());
     methods
 }
 

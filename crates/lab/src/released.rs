@@ -1,12 +1,12 @@
 //! Calibrated releases of all parties in memory, through the join and the fit that ship.
 
 use anyhow::{Context as _, Result};
+use clap::ValueEnum;
 use faer::linalg::solvers::Solve as _;
 use faer::{Col, Mat};
 use potluck_core::learn::{Clipping, Level, Tails, posterior};
-use potluck_core::stage::Stage;
 use potluck_release::fit::{Material, Regression, fit};
-use potluck_release::study::{Format, Party};
+use potluck_release::study::{Format, Method, Party};
 use potluck_release::{Model, PublicDataset, Study};
 use potluck_simulation::{Noise, Simulation, Subjects};
 
@@ -16,6 +16,25 @@ use crate::holdings::{Form, Holdings};
 use crate::noise::NoiseKind;
 use crate::seeds::Seed;
 use crate::table::Privacy;
+
+/// A method of potluck's own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Own {
+    /// One release of each party, whose people are mixed
+    Calibrated,
+    /// Products that every two parties compute together
+    Exchange,
+}
+
+impl Own {
+    /// How studies and tables name it.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Calibrated => Method::Calibrated.word(),
+            Self::Exchange => Method::Exchange.word(),
+        }
+    }
+}
 
 /// How releases are made.
 #[derive(Clone, Copy)]
@@ -28,6 +47,13 @@ pub(crate) struct Release {
 }
 
 impl Release {
+    /// The same by this method.
+    pub(crate) fn by(self, method: Own) -> Self {
+        // Parties that exchange hold the same people.
+        let format = if method == Own::Exchange { Format::One } else { self.form.format };
+        Self { form: Form { method, format, ..self.form }, ..self }
+    }
+
     /// Runs every stage of every party, and joins what they publish.
     pub(crate) fn run(self, holdings: &Holdings, subjects: &Subjects, seed: Seed) -> Result<Released> {
         let study = self.study(holdings, subjects)?;
@@ -47,13 +73,13 @@ impl Release {
         let simulation = Simulation::new(&study, holdings.people(), subjects);
         let encoded = places(&study);
         let mut products = Mat::zeros(encoded.len(), encoded.len());
-        let sums = simulation.sums(self.noise(seed), |rows, width| {
+        let dataset = simulation.dataset_seen(self.noise(seed), |rows, width| {
             let rows = Mat::from_fn(rows.len() / width, encoded.len(), |row, column| {
                 f64::from(rows[row * width + encoded[column]])
             });
             products += rows.transpose() * &rows;
         })?;
-        Ok((Released { dataset: simulation.join(&sums)? }, products))
+        Ok((Released { dataset }, products))
     }
 
     fn study(self, holdings: &Holdings, subjects: &Subjects) -> Result<Study> {
@@ -61,8 +87,8 @@ impl Release {
     }
 
     /// Every stage of a party has noise of its own.
-    fn noise(self, seed: Seed) -> impl Fn(usize, &Stage) -> Box<dyn Noise> {
-        move |party, stage| self.noise.start(seed.of(&format!("calibrated {party} {}", stage.name)))
+    fn noise(self, seed: Seed) -> impl Fn(usize, &str) -> Box<dyn Noise> {
+        move |party, stage| self.noise.start(seed.of(&format!("calibrated {party} {stage}")))
     }
 }
 

@@ -19,7 +19,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use crate::args::Common;
 use crate::holdings::Holdings;
 use crate::noise::NoiseKind;
-use crate::released::Released;
+use crate::released::{Own, Released};
 use crate::seeds::Seed;
 
 /// Rows worked on at a time: they stay in cache.
@@ -102,7 +102,7 @@ pub(crate) struct Cell<'a> {
     bernoulli: OnceCell<Vec<i64>>,
     plain_gram: OnceCell<Mat<f64>>,
     noisy_rows: RefCell<HashMap<u64, Moments>>,
-    calibrated: RefCell<HashMap<u64, Rc<Released>>>,
+    released: RefCell<HashMap<(u64, &'static str), Rc<Released>>>,
 }
 
 impl<'a> Cell<'a> {
@@ -116,7 +116,7 @@ impl<'a> Cell<'a> {
             bernoulli: OnceCell::new(),
             plain_gram: OnceCell::new(),
             noisy_rows: RefCell::default(),
-            calibrated: RefCell::default(),
+            released: RefCell::default(),
         }
     }
 
@@ -135,16 +135,16 @@ impl<'a> Cell<'a> {
         self.subjects.get_or_init(|| subjects(self.table.n(), self.seed))
     }
 
-    /// The calibrated release of every party, at the same (ε, δ) a party.
-    pub(crate) fn calibrated(&self, privacy: Privacy) -> Result<Rc<Released>> {
-        let key = privacy.epsilon.to_bits();
-        if let Some(released) = self.calibrated.borrow().get(&key) {
+    /// What every party publishes by a method of our own, at the same (ε, δ) a party.
+    pub(crate) fn released(&self, method: Own, privacy: Privacy) -> Result<Rc<Released>> {
+        let key = (privacy.epsilon.to_bits(), method.word());
+        if let Some(released) = self.released.borrow().get(&key) {
             return Ok(Rc::clone(released));
         }
-        let release = self.common.release(privacy);
+        let release = self.common.release(privacy).by(method);
         let seed = self.seed.of(&privacy.epsilon.to_string());
         let released = Rc::new(release.run(&self.table.holdings, self.subjects(), seed)?);
-        self.calibrated.borrow_mut().insert(key, Rc::clone(&released));
+        self.released.borrow_mut().insert(key, Rc::clone(&released));
         Ok(released)
     }
 

@@ -55,6 +55,9 @@ fn convergence_orders_the_methods_as_theory_does() {
         assert!(distance(n, "calibrated") < 0.3 * distance(n, rmgm), "{rmgm}");
         assert!(distance(10_000, "calibrated") < distance(10_000, rmgm), "{rmgm}");
     }
+    // And so is computing together.
+    assert!(distance(10_000, "exchange") < 0.2 * distance(10_000, "calibrated"));
+    assert!(distance(10_000, "exchange") > distance(10_000, "OLS"));
     // BGM does not converge: it predicts about zero at every n.
     assert!((distance(n, "BGM") - distance(10_000, "BGM")).abs() < 0.1);
     for file in ["results/convergence.csv", "results/convergence.svg", "results/convergence.md"] {

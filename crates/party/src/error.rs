@@ -21,6 +21,11 @@ pub enum Error {
     /// The study or a published file.
     #[error(transparent)]
     Release(#[from] potluck_release::Error),
+    /// The study's parties are to exchange messages, which cannot be done yet.
+    #[error(
+        "parties of method exchange send each other messages, which this version of potluck can plan and simulate but not send; nothing was read or charged. Agree on a study of method calibrated, or wait for a version that does"
+    )]
+    Exchange,
     /// The table could not be read.
     #[error("cannot read {table}: {source}; check that the file exists and that you may read it")]
     Read {

@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 
 use potluck_core::accounting::{Delta, Epsilon, Mu, MuSquared};
 use potluck_release::Study;
+use potluck_release::study::Method;
 use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, params};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -225,9 +226,12 @@ pub struct Purpose<'a> {
 }
 
 impl<'a> Purpose<'a> {
-    /// The release of a party under a study.
+    /// The release of a party under a study; none yet where products are exchanged.
     pub fn of(study: &'a Study, party: &str) -> Result<Self, Error> {
         let definition = study.definition();
+        if definition.method() == Method::Exchange {
+            return Err(Error::Exchange);
+        }
         Ok(Self {
             study_id: study.id(),
             study_name: definition.name(),

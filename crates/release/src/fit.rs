@@ -3,11 +3,12 @@
 use potluck_core::calibrated::Frame;
 use potluck_core::encoding::Encoder;
 use potluck_core::learn::{
-    self, Affine, Centre, Clipping, Coefficients, Concern, DeclaredOverlaps, Evidence, ExplainedShare, Fit,
-    Interval, Level, LocalMoments, Overlap, PartyPeople, People, Related, Released, Ridge, ShareConcerns,
-    Stability, VarianceParts, debiased, explained_share, ols, posterior,
+    self, Affine, Between, Blocks, Centre, Clipping, Coefficients, Concern, DeclaredOverlaps, Evidence,
+    ExplainedShare, Fit, Interval, Level, LocalMoments, Overlap, PartyPeople, People, Related, Released,
+    Ridge, ShareConcerns, Stability, VarianceParts, debiased, explained_share, ols, posterior,
 };
 
+use crate::block::Pair;
 use crate::dataset::PublicDataset;
 use crate::findings::{Finding, FindingKind};
 use crate::model::{
@@ -16,7 +17,7 @@ use crate::model::{
 };
 use crate::people;
 use crate::statement;
-use crate::study::{Column, Domain, Party, Study};
+use crate::study::{Column, Domain, Method, Party, Study};
 use crate::{Error, FORMAT, SOFTWARE};
 
 /// From this share on, what others explain of a feature is pointed out: its coefficient has ten
@@ -113,7 +114,7 @@ pub(crate) struct PartyEvidence {
 
 impl PartyEvidence {
     pub(crate) fn new(study: &Study, party: &str, sums: &[Vec<i64>]) -> Result<Self, Error> {
-        let mixed = study.stage(party, sums)?.ok_or(Error::Stages)?;
+        let mixed = study.stage(party, sums)?;
         let calibrated = match study.calibrated(party)? {
             None => None,
             Some(plan) => {
@@ -123,6 +124,9 @@ impl PartyEvidence {
                 let (clipping, centres) = (moments.clipping(&frame), moments.centres(&frame));
                 Some(Calibrated { frame, moments, clipping, centres })
             }
+        };
+        let Some(mixed) = mixed else {
+            return Ok(Self { noise: study.mixed_noise(party)?.1, presence_noise: None, calibrated });
         };
         // Noise is one in all columns; what a published value is divided by is not.
         let presence_noise = mixed.encoder.weight().map(|_| {
@@ -340,6 +344,8 @@ pub struct Material<'a> {
     noise: Vec<f64>,
     units: Vec<Units>,
     parties: Vec<(Vec<usize>, PartyEvidence)>,
+    /// Covariances between parties, where these exchanged their products.
+    blocks: Option<Blocks>,
     /// Of each party its name and column of presence, where parties hold different people.
     presence: Vec<(&'a str, &'a [f64])>,
 }
@@ -373,7 +379,10 @@ impl<'a> Material<'a> {
             }
         }
         let noise = units.iter().map(|units: &Units| units.noise).collect();
-        Ok(Self { study, encoded, columns, noise, units, parties, presence })
+        let members: Vec<&[usize]> = parties.iter().map(|(members, _)| members.as_slice()).collect();
+        let is_exchange = study.definition().method() == Method::Exchange;
+        let blocks = is_exchange.then(|| exchanged(dataset, &members)).transpose()?;
+        Ok(Self { study, encoded, columns, noise, units, parties, blocks, presence })
     }
 
     /// The same, of releases that are known to have no noise in their mixed rows, whatever their
@@ -421,6 +430,11 @@ impl<'a> Material<'a> {
     }
 
     fn released(&self) -> Result<Released<'_>, Error> {
+        if self.blocks.is_some() {
+            return Err(Error::Regression(
+                "parties of method exchange publish no mixed rows; leave the learner out, or choose posterior".to_owned(),
+            ));
+        }
         Ok(Released::new(&self.columns, &self.noise, self.study.definition().rows())?)
     }
 
@@ -430,21 +444,35 @@ impl<'a> Material<'a> {
 
     /// What learners read.
     pub fn evidence(&self) -> Result<Evidence<'_>, Error> {
-        let released = self.released()?;
-        if !self.is_calibrated() {
-            return Ok(Evidence::from_rows(released));
-        }
+        let between = match &self.blocks {
+            Some(blocks) => Between::Exchanged(blocks.clone()),
+            None if self.is_calibrated() => Between::Mixed(self.released()?),
+            None => return Ok(Evidence::from_rows(self.released()?)),
+        };
         let mut parts = Vec::with_capacity(self.parties.len());
         for (members, evidence) in &self.parties {
             let Calibrated { moments, clipping, .. } = evidence.calibrated.as_ref().ok_or(Error::Stages)?;
             parts.push((members.clone(), moments, clipping.as_slice()));
         }
-        let evidence = Evidence::from_parties(released, &parts);
-        if self.presence.is_empty() {
-            return Ok(evidence);
+        let evidence = Evidence::from_parties(between, &parts);
+        match evidence.released().filter(|_| !self.presence.is_empty()) {
+            None => Ok(evidence),
+            Some(released) => {
+                let people = self.people(released)?;
+                Ok(evidence.with_people(people))
+            }
         }
-        let people = self.people(&evidence.released)?;
-        Ok(evidence.with_people(people))
+    }
+
+    /// What of a column's mixed rows, or of its covariances with other parties, is noise.
+    fn noise_share(&self, column: usize) -> f64 {
+        if let Some(blocks) = &self.blocks {
+            let elsewhere = self.parties.iter().filter(|(members, _)| !members.contains(&column));
+            let others: Vec<usize> = elsewhere.flat_map(|(members, _)| members.clone()).collect();
+            return blocks.noise_share(column, &others);
+        }
+        let squares: f64 = self.columns[column].iter().map(|z| z * z).sum();
+        self.noise[column].powi(2) * self.columns[column].len() as f64 / squares
     }
 
     /// Who is where, as columns of presence and counts of values say.
@@ -565,6 +593,28 @@ impl<'a> Material<'a> {
     }
 }
 
+/// What parties exchanged, given the columns of each in the dataset's order.
+fn exchanged(dataset: &PublicDataset, members: &[&[usize]]) -> Result<Blocks, Error> {
+    let study = dataset.study();
+    let columns = members.iter().map(|members| members.len()).sum();
+    let published: Vec<(&str, Vec<Vec<i64>>)> = dataset.earlier_sums().collect();
+    let mut found = Blocks::new(study.definition().rows(), columns);
+    for block in dataset.blocks() {
+        let place = |name: &str| published.iter().position(|(party, _)| *party == name).ok_or(Error::Stages);
+        let [sender, recipient] = block.parties();
+        let (one, other) = (place(sender)?, place(recipient)?);
+        let pair = Pair::new(study, [(sender, &published[one].1), (recipient, &published[other].1)])?;
+        let each = (0..members[one].len()).flat_map(|i| (0..members[other].len()).map(move |j| [i, j]));
+        for ([i, j], value) in each.zip(block.values()) {
+            if let &Some(value) = value {
+                let columns = (members[one][i], members[other][j]);
+                found.insert(columns, pair.covariance(value, [i, j]), pair.noise());
+            }
+        }
+    }
+    Ok(found)
+}
+
 /// What a learner says of one coefficient.
 struct Shown {
     value: Estimate,
@@ -636,10 +686,7 @@ impl Found {
         let findings: Vec<Vec<Finding>> =
             fit.concerns.iter().map(|concerns| concerns.iter().map(finding).collect()).collect();
         let of_share = material.share_findings(&fit.share_concerns);
-        let noise_share = features.iter().map(|&j| {
-            let squares: f64 = material.columns[j].iter().map(|z| z * z).sum();
-            material.noise[j].powi(2) * material.columns[j].len() as f64 / squares
-        });
+        let noise_share = features.iter().map(|&j| material.noise_share(j));
         // Where everybody is everywhere, these are all.
         let home = evidence.parties.iter().position(|members| members.contains(&label));
         let rows = home.map_or(0, |home| evidence.people.held()[home].round() as u64);
@@ -692,15 +739,14 @@ pub fn fit(dataset: &PublicDataset, regression: &Regression) -> Result<Model, Er
         regression.features.as_deref(),
         material.is_calibrated(),
     )?;
-    let released = material.released()?;
     let of_people = || material.overlap_findings(label, &features);
     let found = match regression.learner {
         Learner::Ols => {
-            let fit = ols(&released, label, &features, regression.ridge)?;
+            let fit = ols(&material.released()?, label, &features, regression.ridge)?;
             Found::least_squares(fit, of_people()?, dataset)
         }
         Learner::Debiased => {
-            let fit = debiased(&released, label, &features, regression.ridge)?;
+            let fit = debiased(&material.released()?, label, &features, regression.ridge)?;
             Found::least_squares(fit, of_people()?, dataset)
         }
         Learner::Posterior => Found::posterior(&material, label, &features, regression.level, dataset)?,

@@ -42,6 +42,7 @@
 //! # Ok::<(), Error>(())
 //! ```
 
+pub mod block;
 mod canonical;
 pub mod columns;
 pub mod dataset;

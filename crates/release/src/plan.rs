@@ -9,7 +9,7 @@ use crate::Error;
 use crate::exchange::GuaranteeNumbers;
 use crate::forecast::{Asked, Forecast, resolves};
 use crate::statement::Guarantee;
-use crate::study::{AnyStudy, Format, Study};
+use crate::study::{AnyStudy, Format, Method, Party, Study};
 use crate::warnings;
 
 /// What a study promises and costs.
@@ -26,7 +26,7 @@ pub struct Plan {
     pub extends: Option<String>,
     /// Number of subjects.
     pub rows: u64,
-    /// Number of released rows.
+    /// Number of released rows; 0 where products are exchanged.
     pub k: u64,
     /// The parties that release under this very study.
     pub own_parties: Vec<String>,
@@ -40,6 +40,16 @@ pub struct Plan {
     pub outlook: ExpectedAccuracy,
     /// What to expect of each coefficient, as a range.
     pub forecast: Forecast,
+    /// What each party sends and receives, where products are exchanged.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub exchange: Vec<ExchangeOfParty>,
+    /// What those are promised who take no part in any pact, whoever else works together, where
+    /// products are exchanged.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub worst: Option<GuaranteeNumbers>,
+    /// The same columns of the same people by another method, if they could be.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub otherwise: Option<Otherwise>,
     /// What a careful person would ask about.
     pub warnings: Vec<String>,
     /// Size of the numbers in the public dataset; the file is compressed and smaller.
@@ -58,12 +68,42 @@ pub struct PlanOfParty {
     pub encoded_columns: u64,
     /// Largest norm of a row, in encoded units.
     pub row_norm: f64,
-    /// Standard deviation of the noise in the released rows.
+    /// Standard deviation of the noise in the released rows; where products are exchanged, in a sum
+    /// over all people of this party's values times numbers of size 1.
     pub noise: f64,
-    /// How much of the variance of a released column is noise, for a typical column.
+    /// How much of the variance of a released column is noise, for a typical column; where products
+    /// are exchanged, of the square of a correlation of 1.
     pub noise_share: f64,
     /// Size of the numbers in its release; the file is compressed and smaller.
     pub release_bytes: u64,
+}
+
+/// What a party does in an exchange.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct ExchangeOfParty {
+    /// Its name.
+    pub party: String,
+    /// The parties that get its offer: its encrypted rows.
+    pub offers_to: Vec<String>,
+    /// The parties whose offers it replies to.
+    pub replies_to: Vec<String>,
+    /// Bytes that it sends, about.
+    pub sends_bytes: u64,
+    /// Bytes that it receives, about.
+    pub receives_bytes: u64,
+}
+
+/// What another method would give.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Otherwise {
+    /// The method.
+    pub method: String,
+    /// What to expect of a regression.
+    pub outlook: ExpectedAccuracy,
+    /// What the releases of all parties promise together.
+    pub joint: GuaranteeNumbers,
 }
 
 /// What to expect of a regression of one column on all others.
@@ -108,7 +148,6 @@ impl Plan {
                 release_bytes: bytes(study, party.width()),
             });
         }
-        let outlook = study.prospect_at(taken)?.outlook(TYPICAL_SIGNAL);
         Ok(Self {
             study: definition.name().to_owned(),
             sealed,
@@ -119,16 +158,11 @@ impl Plan {
             k: study.seal().k(),
             per_party: Guarantee::of_party(study).into(),
             joint: Guarantee::joint(study, definition.parties().len()).into(),
-            outlook: ExpectedAccuracy {
-                signal: TYPICAL_SIGNAL,
-                overlap: (definition.format() == Format::Two).then_some(taken),
-                coefficient_error: outlook.coefficient_error,
-                worst_coefficient_error: outlook.worst_coefficient_error,
-                recovered: outlook.recovered,
-                r_squared_error: outlook.r_squared_error,
-                smallest_useful_rows: study.smallest_useful_rows(taken),
-            },
+            outlook: ExpectedAccuracy::of(study, taken)?,
             forecast: Forecast::of(study, asked)?,
+            exchange: exchange(study),
+            worst: Guarantee::worst(study).map(GuaranteeNumbers::from),
+            otherwise: otherwise(study, taken)?,
             warnings: warnings::of_study(study)?,
             dataset_bytes: bytes(study, definition.width()),
             parties,
@@ -147,6 +181,62 @@ impl Plan {
         let plan = Self::new(&study, sealed, asked)?;
         Ok((study, plan))
     }
+}
+
+impl ExpectedAccuracy {
+    fn of(study: &Study, overlap: f64) -> Result<Self, Error> {
+        let outlook = study.prospect_at(overlap)?.outlook(TYPICAL_SIGNAL);
+        Ok(Self {
+            signal: TYPICAL_SIGNAL,
+            overlap: (study.definition().format() == Format::Two).then_some(overlap),
+            coefficient_error: outlook.coefficient_error,
+            worst_coefficient_error: outlook.worst_coefficient_error,
+            recovered: outlook.recovered,
+            r_squared_error: outlook.r_squared_error,
+            smallest_useful_rows: study.smallest_useful_rows(overlap),
+        })
+    }
+}
+
+/// What each party does, where products are exchanged: bytes of rows only, the rest is small
+/// (docs/EXCHANGE.md#offer, docs/EXCHANGE.md#reply).
+fn exchange(study: &Study) -> Vec<ExchangeOfParty> {
+    let definition = study.definition();
+    if definition.method() != Method::Exchange {
+        return Vec::new();
+    }
+    let parties = definition.parties();
+    let offer = |party: &Party| definition.rows() * 96 * (party.width() as u64 + 4);
+    let reply = |party: &Party| definition.rows() * 32 * (party.width() as u64 + 7);
+    let names = |parties: &[Party]| parties.iter().map(|party| party.name().to_owned()).collect();
+    let of_party = |(at, party): (usize, &Party)| {
+        let (before, after) = (&parties[..at], &parties[at + 1..]);
+        let sent = offer(party) * after.len() as u64 + reply(party) * before.len() as u64;
+        let received = before.iter().map(offer).sum::<u64>() + after.iter().map(reply).sum::<u64>();
+        ExchangeOfParty {
+            party: party.name().to_owned(),
+            offers_to: names(after),
+            replies_to: names(before),
+            sends_bytes: sent,
+            receives_bytes: received,
+        }
+    };
+    parties.iter().enumerate().map(of_party).collect()
+}
+
+/// What the other of the two most accurate methods would give.
+fn otherwise(study: &Study, overlap: f64) -> Result<Option<Otherwise>, Error> {
+    let method = match study.definition().method() {
+        Method::Calibrated => Method::Exchange,
+        Method::Exchange => Method::Calibrated,
+        Method::Rmgm | Method::Dgm => return Ok(None),
+    };
+    let Some(other) = study.with_method(method) else { return Ok(None) };
+    Ok(Some(Otherwise {
+        method: method.word().to_owned(),
+        outlook: ExpectedAccuracy::of(&other, overlap)?,
+        joint: Guarantee::joint(&other, other.definition().parties().len()).into(),
+    }))
 }
 
 fn outlook(study: &Study) -> Result<Outlook, Error> {
@@ -203,9 +293,7 @@ pub fn futility(study: &Study) -> Option<Futility> {
 
 /// By party, how much of a released column's variance is noise, for a typical column.
 pub(crate) fn noise_shares(study: &Study) -> Result<Vec<f64>, Error> {
-    let signal = study.definition().rows() as f64 / study.seal().k() as f64;
-    let prospect = study.prospect()?;
-    Ok(prospect.parties().iter().map(|party| party.noise_ratio / (party.noise_ratio + signal)).collect())
+    Ok(study.prospect()?.noise_shares().collect())
 }
 
 /// Size of the numbers in a file of so many columns.

@@ -15,7 +15,7 @@ use crate::columns::{Columns, ColumnsWriter, content_hash};
 use crate::files::{Audience, Existing, PendingFile, holding};
 use crate::signing::{PublicKey, Signature, SigningKey};
 use crate::statement;
-use crate::study::Study;
+use crate::study::{Method, Study};
 use crate::{Error, SOFTWARE, canonical};
 
 const KIND: &str = "release";
@@ -127,19 +127,22 @@ pub(crate) struct ReleaseRecord {
 
 impl ReleaseRecord {
     /// The record that follows from the study and the sums of the stages before the mixed rows,
-    /// without hash and signature; and the stage of the mixed rows.
-    fn expected(study: &Study, party: &str, sums: &[Vec<i64>]) -> Result<(Self, Stage), Error> {
+    /// without hash and signature; and the stage of the mixed rows, if the study has it.
+    fn expected(study: &Study, party: &str, sums: &[Vec<i64>]) -> Result<(Self, Option<Stage>), Error> {
         let columns = study.own_party(party)?.published_names();
         let mut stages = Vec::with_capacity(sums.len() + 1);
         for (position, noised) in sums.iter().enumerate() {
             let stage = study.stage(party, &sums[..position])?;
             stages.push(StageRecord::new(&stage.ok_or(Error::Stages)?, noised));
         }
-        let mixed = study.stage(party, sums)?.ok_or(Error::Stages)?;
-        if !matches!(mixed.statistic, Statistic::Mixed { .. }) {
-            return Err(Error::Stages);
+        let mixed = study.stage(party, sums)?;
+        match &mixed {
+            Some(stage) if matches!(stage.statistic, Statistic::Mixed { .. }) => {
+                stages.push(StageRecord::new(stage, &[]));
+            }
+            None if study.definition().method() == Method::Exchange => {}
+            _ => return Err(Error::Stages),
         }
-        stages.push(StageRecord::new(&mixed, &[]));
         let record = Self {
             party: party.to_owned(),
             columns,
@@ -159,8 +162,10 @@ impl ReleaseRecord {
 
     /// The noised sums of the stages before the mixed rows.
     pub(crate) fn earlier_sums(&self) -> Option<Vec<Vec<i64>>> {
-        let (_, earlier) = self.stages.split_last()?;
-        earlier.iter().map(StageRecord::sums).collect()
+        let (last, earlier) = self.stages.split_last()?;
+        let is_mixed = matches!(last.result, ResultRecord::Columns { .. });
+        let with_sums = if is_mixed { earlier } else { &self.stages };
+        with_sums.iter().map(StageRecord::sums).collect()
     }
 
     /// The whole manifest, in the form that is hashed or, with hash and signature, in the form that
@@ -192,15 +197,17 @@ impl ReleaseRecord {
         if self.stages != expected.stages {
             return Err(Error::tampered(path, "its noise or row norm is not that of the study"));
         }
-        if columns.rows() * expected.columns.len() != mixed.coordinates() {
+        if columns.rows() * expected.columns.len() != mixed.as_ref().map_or(0, Stage::coordinates) {
             return Err(Error::tampered(path, "it does not have the study's number of rows"));
         }
-        let on_its_grid = |(at, column): (usize, &Vec<f64>)| {
-            let scale = mixed.scale_of(at);
-            column.iter().all(|&value| on_grid(value, scale, mixed.sum_limit()))
-        };
-        if !columns.values().iter().enumerate().all(on_its_grid) {
-            return Err(Error::tampered(path, "a value is not a whole number of noise units"));
+        if let Some(mixed) = &mixed {
+            let on_its_grid = |(at, column): (usize, &Vec<f64>)| {
+                let scale = mixed.scale_of(at);
+                column.iter().all(|&value| on_grid(value, scale, mixed.sum_limit()))
+            };
+            if !columns.values().iter().enumerate().all(on_its_grid) {
+                return Err(Error::tampered(path, "a value is not a whole number of noise units"));
+            }
         }
         let hash = content_hash(&self.manifest(study, false), columns.hashes());
         if hex::encode(hash) != self.content_hash {
@@ -227,7 +234,8 @@ pub struct Outline<'a> {
     study: &'a Study,
     /// Without hash and signature.
     record: ReleaseRecord,
-    mixed: Stage,
+    /// None where products are exchanged.
+    mixed: Option<Stage>,
     signing_key: Option<&'a SigningKey>,
 }
 
@@ -303,11 +311,13 @@ impl<'a> Outline<'a> {
 
     /// What the sums of each published column are divided by.
     fn scales(&self) -> Vec<f64> {
-        (0..self.record.columns.len()).map(|column| self.mixed.scale_of(column)).collect()
+        let of_column = |column| self.mixed.as_ref().map_or(1.0, |mixed| mixed.scale_of(column));
+        (0..self.record.columns.len()).map(of_column).collect()
     }
 
     fn check_count(&self, count: usize) {
-        assert_eq!(count, self.mixed.coordinates(), "one noised sum a row and column");
+        let expected = self.mixed.as_ref().map_or(0, Stage::coordinates);
+        assert_eq!(count, expected, "one noised sum a row and column");
     }
 
     /// The record with hash and signature.
@@ -331,14 +341,18 @@ pub struct Release {
 
 impl Release {
     /// The release of `party` in memory, from the noised sums of all its stages (those of the mixed
-    /// rows row by row).
+    /// rows, if there are any, row by row).
     pub fn new(
         study: &Study,
         party: &str,
         noised: &[Vec<i64>],
         signing_key: Option<&SigningKey>,
     ) -> Result<Self, Error> {
-        let (noised, earlier) = noised.split_last().ok_or(Error::Stages)?;
+        let (noised, earlier) = match noised.split_last() {
+            _ if study.definition().method() == Method::Exchange => (&[][..], noised),
+            Some((mixed, earlier)) => (mixed.as_slice(), earlier),
+            None => return Err(Error::Stages),
+        };
         let outline = Outline::new(study, party, earlier, signing_key)?;
         outline.check_count(noised.len());
         let names = outline.record.columns.clone();
@@ -445,7 +459,7 @@ impl Release {
             return Err(Error::Audit(format!("the release is not that of {party} under this study")));
         }
         let mut earlier = self.earlier_sums();
-        let last = earlier.len() + 1;
+        let last = self.record.stages.len();
         match stage.unwrap_or(last) {
             stage if (1..=last).contains(&stage) => earlier.truncate(stage - 1),
             _ => {
@@ -455,10 +469,10 @@ impl Release {
         Ok(earlier)
     }
 
-    /// The stage of the mixed rows: how the published columns came about.
-    pub fn mixed_stage(&self) -> Stage {
-        let stage = self.study.stage(self.party(), &self.earlier_sums());
-        stage.ok().flatten().expect("a release is verified")
+    /// The stage of the mixed rows: how the published columns came about; none where products are
+    /// exchanged.
+    pub fn mixed_stage(&self) -> Option<Stage> {
+        self.study.stage(self.party(), &self.earlier_sums()).expect("a release is verified")
     }
 
     pub(crate) fn record(&self) -> &ReleaseRecord {

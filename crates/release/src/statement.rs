@@ -4,7 +4,7 @@ use potluck_core::accounting::{MuSquared, epsilon_for};
 use serde::Serialize;
 
 use crate::Error;
-use crate::study::{Column, Format, IdKind, LARGER, Study, TableRows};
+use crate::study::{Column, Definition, Format, IdKind, LARGER, Method, Party, Study, TableRows};
 
 /// A guarantee in the three forms people ask for. Every number is rounded against us.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -43,6 +43,15 @@ impl Guarantee {
             return Self::of_party(study);
         }
         Self::of_budget(study.joint_mu_squared(parties), study.definition().delta().get())
+    }
+
+    /// Against any who work together, for the worst choice of these, where products are exchanged.
+    ///
+    /// # Privacy
+    /// Lemma X2 of docs/PRIVACY.md#exchange.
+    pub fn worst(study: &Study) -> Option<Self> {
+        let delta = study.definition().delta().get();
+        Some(Self::of_budget(study.worst_mu_squared()?, delta))
     }
 
     /// Of everything charged to a budget, at this δ.
@@ -119,6 +128,7 @@ pub fn of_party(study: &Study, party: &str) -> Result<Vec<String>, Error> {
         names.push(format!("{} more", columns.len() - names.len()));
     }
     let guarantee = Guarantee::of_party(study);
+    let exchange = definition.method() == Method::Exchange;
     let change = match (definition.id_kind(), definition.format()) {
         (_, Format::Two) => {
             format!(
@@ -134,17 +144,52 @@ pub fn of_party(study: &Study, party: &str) -> Result<Vec<String>, Error> {
         TableRows::Exactly(rows) => format!("the table has {rows} rows"),
         TableRows::About(rows) => format!("the table has about {rows} rows, at most {LARGER} times as many"),
     };
-    Ok(vec![
-        format!("{change} changes the distribution of its release by at most {}.", guarantee.in_numbers()),
+    let what = if exchange {
+        "its release and of all that it exchanges, also against all its partners together,"
+    } else {
+        "its release"
+    };
+    let mut sentences = vec![
+        format!("{change} changes the distribution of {what} by at most {}.", guarantee.in_numbers()),
         format!(
             "In other words: whoever knows everything but one person's {}, and accepts a false alarm in 5 cases of 100, notices whether that person's true values were used in {}.",
             names.join(", "),
             at_most(guarantee.detection)
         ),
         format!(
-            "This holds whatever else is known, for any number of regressions, and forever. Taken as public: the study itself, that {rows}, and that the release exists."
+            "This holds whatever else is known, for any number of regressions, {}. Taken as public: the study itself, that {rows}, and that the release exists.",
+            if exchange { "as far as what is said next" } else { "and forever" }
         ),
-    ])
+    ];
+    if exchange {
+        sentences.extend(of_exchange(definition, party));
+    }
+    Ok(sentences)
+}
+
+/// What a party should know before it exchanges anything
+/// (docs/EXCHANGE.md#what-a-party-signs).
+fn of_exchange(definition: &Definition, party: &str) -> Vec<String> {
+    let parties = definition.parties();
+    let partners: Vec<&str> =
+        parties.iter().skip_while(|other| other.name() != party).skip(1).map(Party::name).collect();
+    let leave = "Nobody can read them unless decisional Diffie–Hellman in ristretto255 is broken; whoever keeps them could read them on the day it is. A large quantum computer would break it.";
+    let encrypted = match partners.split_last() {
+        None => "No encrypted rows leave your house: you multiply those of your partners, and what you send hides your rows for ever.".to_owned(),
+        Some((last, [])) => {
+            format!("Encrypted rows of the people in your table leave your house, in their order, to {last}. {leave}")
+        }
+        Some((last, others)) => format!(
+            "Encrypted rows of the people in your table leave your house, in their order, to {} and {last}. {leave}",
+            others.join(", ")
+        ),
+    };
+    vec![
+        encrypted,
+        "Your partners know who is in your table, because you compute on the same people. The public and a hub do not learn it.".to_owned(),
+        "A partner may learn a noised sum and keep it to itself: you are charged, and nothing is published.".to_owned(),
+        "The method is experimental: nobody outside the project has reviewed it yet.".to_owned(),
+    ]
 }
 
 /// What the release of `party` promises, alone and together with those of the other parties of the
@@ -195,6 +240,12 @@ pub fn joint(study: &Study, parties: usize) -> Vec<String> {
             ),
         ]
     };
+    if let Some(worst) = Guarantee::worst(study) {
+        sentences.push(format!(
+            "Parties that work together know what they added, and so more than the public: whoever they are, a person in the tables of the others has {}.",
+            worst.in_numbers()
+        ));
+    }
     if parties < all {
         sentences.push(format!(
             "The study has {all} parties; a person in the releases of all of them has {}.",

@@ -166,11 +166,12 @@ fn of_party(
     let party = study.definition().party(name)?;
     let encoded_values = published.select(&party.encoded_names()).ok_or(Error::Stages)?;
     let evidence = PartyEvidence::new(study, name, sums)?;
+    let rows = study.definition().rows() as f64;
     let presence = party.presence_name().and_then(|name| published.column(&name));
     let mut columns = encoded(party)
         .zip(encoded_values.values())
         .enumerate()
-        .map(|(at, (encoded, values))| of_column(&evidence, at, &encoded, values))
+        .map(|(at, (encoded, values))| of_column(&evidence, at, &encoded, values, rows))
         .collect::<Result<Vec<_>, Error>>()?;
     let mut people = None;
     if let Some(presence) = presence {
@@ -239,11 +240,14 @@ fn of_column(
     at: usize,
     encoded: &Encoded<'_>,
     values: &[f64],
+    people: f64,
 ) -> Result<ColumnSummary, Error> {
     let units = evidence.units(at, encoded)?;
     let rows = values.len() as f64;
-    let variance = values.iter().map(|value| value * value).sum::<f64>() / rows;
     let noise_variance = units.noise.powi(2);
+    // Without mixed rows, the noise is in sums over all people.
+    let variance =
+        if values.is_empty() { people } else { values.iter().map(|value| value * value).sum::<f64>() / rows };
     let mut summary = ColumnSummary {
         name: encoded.term.name(),
         column: encoded.column.name().to_owned(),

@@ -4,7 +4,7 @@
 use crate::Error;
 use crate::plan::{futility, noise_shares};
 use crate::statement::{self, Guarantee};
-use crate::study::{IdKind, Study};
+use crate::study::{IdKind, Method, Study};
 
 /// From this ε on, a promise says little.
 const LARGE_EPSILON: f64 = 10.0;
@@ -44,6 +44,9 @@ fn of_everyone(study: &Study) -> Result<Vec<String>, Error> {
             "all releases together promise little, {}: they may let anyone recognise people with near certainty, though each alone does not. A smaller ε or fewer parties would help.",
             joint.in_short()
         ));
+    }
+    if definition.method() == Method::Exchange {
+        warnings.push("method exchange is experimental: nobody outside the project has reviewed it yet, and it is not post-quantum. All parties must hold the same people, who become known to partners, and be there for three messages.".to_owned());
     }
     if definition.id_kind() == IdKind::Row {
         warnings.push("subjects are told apart by their position: all parties must list the same people in the same order, and the order must not depend on the data.".to_owned());

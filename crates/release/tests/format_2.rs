@@ -105,7 +105,7 @@ fn a_release_of_format_2_comes_back_as_it_was_and_cannot_be_forged() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("north.parquet");
     let noised: Vec<i64> = {
-        let (columns, stage) = (release.columns(), release.mixed_stage());
+        let (columns, stage) = (release.columns(), release.mixed_stage().unwrap());
         let sum = |row: usize, column: usize| {
             (columns.values()[column][row] * stage.scale_of(column)).round() as i64
         };

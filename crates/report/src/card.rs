@@ -9,7 +9,7 @@ use crate::article::{Level, answer, coefficients, domain, opening, published};
 use crate::numbers;
 use crate::page::STYLESHEET;
 use crate::table::Table;
-use crate::words::{headline, name};
+use crate::words::{self, headline, name};
 
 /// What a card adds to the stylesheet: surface and type, which a page of its own would have.
 const SURFACE: &str = ".potluck-card { padding: 0.25rem 1rem 1rem; max-width: 50rem; background: var(--surface); color: var(--ink); font: 0.9375rem/1.5 system-ui, -apple-system, \"Segoe UI\", Roboto, \"Helvetica Neue\", Arial, sans-serif; } .potluck-card .potluck-report section { margin-top: 1.25rem; }";
@@ -53,7 +53,7 @@ pub fn study_card(study: &Study, sealed: bool) -> String {
         h2 { "Study " (name(definition.name())) }
         (facts(&[
             ("People", numbers::count(definition.rows())),
-            ("Released rows", numbers::count(study.seal().k())),
+            ("Released rows", words::released_rows(study)),
             ("Each release", guarantee(&Guarantee::of_party(study))),
             ("All together", guarantee(&Guarantee::joint(study, definition.parties().len()))),
             ("Id", id),

@@ -7,7 +7,7 @@ use potluck_core::accounting::{Epsilon, Mu};
 use potluck_core::calibrated::{Layout, Plan};
 use potluck_release::findings::{self, Finding, FindingKind, Sentence};
 use potluck_release::model::{Coefficient, Estimand, Learner};
-use potluck_release::study::{Calibration, Study};
+use potluck_release::study::{Calibration, Method, Study};
 use potluck_release::summary::{self, PartySummary};
 use potluck_release::{Model, PublicDataset};
 
@@ -312,8 +312,15 @@ impl<'a> Alternatives<'a> {
     /// Variance that noise and mixing would give the cross moment of two standardised columns of
     /// the widest party.
     fn variance_at(&self, rows: u64, mu: Mu) -> Option<f64> {
-        let plan = Plan::new(rows, mu, &self.layouts, self.k).ok()?;
         let widest = self.layouts.iter().max_by_key(|layout| layout.effective_width())?;
+        if self.study.definition().method() == Method::Exchange {
+            let parties = u16::try_from(self.layouts.len()).ok()?;
+            let party =
+                Plan::exchanged(rows, mu, parties).and_then(|plan| plan.party(widest.clone())).ok()?;
+            let (norm, noise) = party.largest_noise();
+            return Some((norm * noise / rows as f64).powi(2));
+        }
+        let plan = Plan::new(rows, mu, &self.layouts, self.k).ok()?;
         let (n, k) = (rows as f64, plan.k() as f64);
         let noise = 2.0 * plan.largest_norm(widest) / plan.stage_mu(3);
         Some(k * ((n / k + noise * noise) / n).powi(2))

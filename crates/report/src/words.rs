@@ -1,10 +1,10 @@
 //! What a model says, in plain words.
 
 use maud::{Markup, html};
-use potluck_release::Model;
 use potluck_release::findings::{Piece, Sentence};
 use potluck_release::model::{Coefficient, Learner, Term};
 use potluck_release::study::{DAYS, Definition, IdKind, Method};
+use potluck_release::{Model, Study};
 
 use crate::numbers;
 
@@ -121,6 +121,14 @@ pub fn learner(learner: Learner) -> &'static str {
     }
 }
 
+/// How many rows are released.
+pub fn released_rows(study: &Study) -> String {
+    match study.definition().method() {
+        Method::Exchange => "none, but products of every two parties".to_owned(),
+        Method::Calibrated | Method::Rmgm | Method::Dgm => numbers::count(study.seal().k()),
+    }
+}
+
 /// How parties release.
 pub fn method(definition: &Definition) -> &'static str {
     match definition.method() {
@@ -129,6 +137,9 @@ pub fn method(definition: &Definition) -> &'static str {
         }
         Method::Rmgm => "random mixing of people, then Gaussian noise (rmgm)",
         Method::Dgm => "Gaussian noise on every row (dgm)",
+        Method::Exchange => {
+            "columns standardised privately, local moments, then products that every two parties compute together, each with Gaussian noise (exchange, experimental)"
+        }
     }
 }
 

@@ -1,9 +1,13 @@
 //! The releases of all parties at once.
 
+use potluck_core::calibrated::ExchangedRows;
 use potluck_core::encoding::{EncodedRows, Values};
 use potluck_core::mixing::{Mixing, add_bernoulli, add_buckets, add_sparse};
+use potluck_core::noise::NOISED_SUM_LIMIT;
 use potluck_core::stage::{Stage, Statistic};
+use potluck_release::block::{Block, Pair};
 use potluck_release::dataset::Completeness;
+use potluck_release::study::{Method, Party};
 use potluck_release::{Error, PublicDataset, Release, Study};
 
 use crate::noise::Noise;
@@ -37,28 +41,104 @@ impl<'a> Simulation<'a> {
     }
 
     /// The public dataset of all releases, none of which is signed. The noise of each stage of a
-    /// party, counted from 0, comes from what `noise` gives for it.
-    pub fn dataset(
-        &self,
-        noise: impl FnMut(usize, &Stage) -> Box<dyn Noise>,
-    ) -> Result<PublicDataset, Error> {
-        self.join(&self.sums(noise, |_, _| ())?)
+    /// party, counted from 0, comes from what `noise` gives for its name, and so does that of its
+    /// exchange with another party.
+    pub fn dataset(&self, noise: impl FnMut(usize, &str) -> Box<dyn Noise>) -> Result<PublicDataset, Error> {
+        self.dataset_seen(noise, |_, _| ())
     }
 
-    /// The public dataset of releases with these noised sums.
-    pub fn join(&self, sums: &[Vec<Vec<i64>>]) -> Result<PublicDataset, Error> {
-        let parties = self.study.definition().parties().iter().zip(sums);
+    /// The same; `look` sees what is mixed or exchanged, in batches: encoded rows of all parties
+    /// side by side, and their width.
+    pub fn dataset_seen(
+        &self,
+        mut noise: impl FnMut(usize, &str) -> Box<dyn Noise>,
+        mut look: impl FnMut(&[i32], usize),
+    ) -> Result<PublicDataset, Error> {
+        let sums = self.sums(&mut noise, &mut look)?;
+        let blocks = match self.study.definition().method() {
+            Method::Exchange => self.blocks(&sums, &mut noise, &mut look)?,
+            Method::Calibrated | Method::Rmgm | Method::Dgm => Vec::new(),
+        };
+        let parties = self.study.definition().parties().iter().zip(&sums);
         let release = parties
             .map(|(party, sums)| Release::new(self.study.study_of(party.name())?, party.name(), sums, None));
         let releases = release.collect::<Result<Vec<_>, _>>()?;
-        PublicDataset::join(self.study, &releases, Completeness::All)
+        PublicDataset::join_exchanged(self.study, &releases, &blocks, Completeness::All)
+    }
+
+    /// What every two parties would publish of their exchange, given the noised sums of all stages.
+    fn blocks(
+        &self,
+        sums: &[Vec<Vec<i64>>],
+        noise: &mut impl FnMut(usize, &str) -> Box<dyn Noise>,
+        look: &mut impl FnMut(&[i32], usize),
+    ) -> Result<Vec<Block>, Error> {
+        let parties = self.study.definition().parties();
+        let plan = |party: &Party| self.study.calibrated(party.name())?.ok_or(Error::Stages);
+        let rows: Vec<ExchangedRows> = parties
+            .iter()
+            .zip(sums)
+            .map(|(party, sums)| plan(party)?.exchanged_rows(sums).map_err(|_| Error::Stages))
+            .collect::<Result<_, Error>>()?;
+        let products = self.products(&rows, look);
+        let width: usize = rows.iter().map(ExchangedRows::width).sum();
+        let first = |party: usize| rows[..party].iter().map(ExchangedRows::width).sum::<usize>();
+        let mut blocks = Vec::new();
+        for one in 0..parties.len() {
+            for other in one + 1..parties.len() {
+                let (sender, recipient) = (parties[one].name(), parties[other].name());
+                let pair = Pair::new(self.study, [(sender, &sums[one]), (recipient, &sums[other])])?;
+                let columns = first(other)..first(other) + rows[other].width();
+                let mut block: Vec<i64> = (first(one)..first(one) + rows[one].width())
+                    .flat_map(|i| products[i * width..][columns.clone()].iter().copied())
+                    .collect();
+                for (party, partner) in [(one, recipient), (other, sender)] {
+                    let mut noise = noise(party, &format!("exchange with {partner}"));
+                    noise.add(&mut block, pair.sigma, NOISED_SUM_LIMIT);
+                }
+                let found = |value: i64| (value.unsigned_abs() <= pair.range).then_some(value);
+                blocks.push(Block::new(sender, recipient, block.into_iter().map(found).collect()));
+            }
+        }
+        Ok(blocks)
+    }
+
+    /// Products of all columns of all parties, as these encode their rows.
+    fn products(&self, rows: &[ExchangedRows], look: &mut impl FnMut(&[i32], usize)) -> Vec<i64> {
+        let width: usize = rows.iter().map(ExchangedRows::width).sum();
+        let mut products = vec![0; width * width];
+        let mut encoded = EncodedRows::default();
+        let (mut side_by_side, mut own) = (vec![0; BATCH * width], Vec::new());
+        self.batches(|first, end| {
+            let together = &mut side_by_side[..(end - first) * width];
+            let mut at = 0;
+            for (party, rows) in rows.iter().enumerate() {
+                own.clear();
+                rows.encode(&self.people.batch(party, first..end), end - first, &mut encoded, &mut own);
+                for (row, own) in together.chunks_exact_mut(width).zip(own.chunks_exact(rows.width())) {
+                    for (place, &v) in row[at..].iter_mut().zip(own) {
+                        *place = i32::from(v);
+                    }
+                }
+                at += rows.width();
+            }
+            look(together, width);
+            for row in together.chunks_exact(width) {
+                for (i, &v) in row.iter().enumerate() {
+                    for (product, &other) in products[i * width..][..width].iter_mut().zip(row) {
+                        *product += i64::from(v * other);
+                    }
+                }
+            }
+        });
+        products
     }
 
     /// The noised sums of every stage, party after party. Where everybody is everywhere, `look` sees
     /// what is mixed, in batches: encoded rows of all parties side by side, and their width.
     pub fn sums(
         &self,
-        mut noise: impl FnMut(usize, &Stage) -> Box<dyn Noise>,
+        mut noise: impl FnMut(usize, &str) -> Box<dyn Noise>,
         mut look: impl FnMut(&[i32], usize),
     ) -> Result<Vec<Vec<Vec<i64>>>, Error> {
         let parties = self.study.definition().parties();
@@ -83,7 +163,7 @@ impl<'a> Simulation<'a> {
                 _ => self.each(&stages),
             };
             for (party, (stage, mut own)) in stages.iter().zip(exact).enumerate() {
-                let mut noise = noise(party, stage);
+                let mut noise = noise(party, stage.name);
                 let mut rest = own.as_mut_slice();
                 for &(count, sigma) in &stage.noise {
                     let (run, others) = rest.split_at_mut(count);

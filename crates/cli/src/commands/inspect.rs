@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 use super::Settings;
 use super::fit;
-use super::plan::{extends_text, subjects};
+use super::plan::{extends_text, released_text, subjects};
 use crate::args::Inspect;
 use crate::output::{alarming, number, table, wrapped};
 
@@ -125,11 +125,11 @@ pub(super) fn run(arguments: &Inspect, settings: &Settings<'_>) -> Result<()> {
 fn study_text(study: &Study) -> String {
     let definition = study.definition();
     let mut text = format!(
-        "Study {:?}\nid {}\n{}, {} released rows\n",
+        "Study {:?}\nid {}\n{}, {}\n",
         definition.name(),
         study.id(),
         subjects(study),
-        study.seal().k()
+        released_text(study)
     );
     if let Some(base) = study.base() {
         let _ = writeln!(text, "{}", extends_text(base, study.own_parties().len()));

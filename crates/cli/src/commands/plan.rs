@@ -8,9 +8,9 @@ use anyhow::Result;
 use potluck_core::planning::USEFUL;
 use potluck_release::files::{Audience, check_writable, refuse_same_file, write_file};
 use potluck_release::forecast::{Alike, Asked, Forecast};
-use potluck_release::plan::{ExpectedAccuracy, Plan, PlanOfParty};
-use potluck_release::statement::{self, Guarantee};
-use potluck_release::study::Format;
+use potluck_release::plan::{ExchangeOfParty, ExpectedAccuracy, Otherwise, Plan, PlanOfParty};
+use potluck_release::statement::{self, Guarantee, rounded_up};
+use potluck_release::study::{Format, Method};
 use potluck_release::{AnyStudy, Error, Study};
 use potluck_report::{Layout, people_plot_in};
 
@@ -53,6 +53,14 @@ pub(super) fn load(path: &Path, base: Option<&Path>) -> Result<AnyStudy, Error> 
     AnyStudy::load(path, base.as_ref())
 }
 
+/// How many rows a study releases, in words.
+pub(super) fn released_text(study: &Study) -> String {
+    match study.definition().method() {
+        Method::Exchange => "products of every two parties".to_owned(),
+        Method::Calibrated | Method::Rmgm | Method::Dgm => format!("{} released rows", study.seal().k()),
+    }
+}
+
 /// What an extension adds to, in words.
 pub(super) fn extends_text(base: &Study, new: usize) -> String {
     format!(
@@ -91,8 +99,47 @@ fn outlook_text(outlook: &ExpectedAccuracy) -> String {
             percent(overlap)
         );
     }
-    text.push_str("`potluck simulate` tries it on made-up data in this shape.\n\n");
     text
+}
+
+/// What parties of an exchange do, in words.
+fn exchange_text(plan: &Plan) -> String {
+    let names = |names: &[String]| if names.is_empty() { "–".to_owned() } else { names.join(", ") };
+    let row = |party: &ExchangeOfParty| {
+        vec![
+            party.party.clone(),
+            names(&party.offers_to),
+            names(&party.replies_to),
+            size(party.sends_bytes),
+            size(party.receives_bytes),
+        ]
+    };
+    let rows: Vec<_> = plan.exchange.iter().map(row).collect();
+    format!(
+        "What parties do: each publishes means and spreads of its columns; then every two of them exchange three\n\
+         messages. One sends its encrypted rows, the other multiplies them with its own, and the first publishes the\n\
+         noised products.\n{}\n",
+        table(&["party", "sends its rows to", "multiplies those of", "sends", "receives"], &rows)
+    )
+}
+
+/// What the other method would give, in a sentence.
+fn otherwise_text(plan: &Plan, otherwise: &Otherwise) -> String {
+    let asks = if otherwise.method == Method::Exchange.word() {
+        "experimental: the same people at all parties, known to partners, and three messages"
+    } else {
+        "one file of each party, which need not be there at the same time"
+    };
+    format!(
+        "With method = {:?} ({asks}): a fit would recover about {:.0}% instead of {:.0}%, with a standard error of a coefficient of {} instead of {}; jointly ε = {} instead of {}.\n",
+        otherwise.method,
+        100.0 * otherwise.outlook.recovered,
+        100.0 * plan.outlook.recovered,
+        number(otherwise.outlook.coefficient_error),
+        number(plan.outlook.coefficient_error),
+        rounded_up(otherwise.joint.epsilon),
+        rounded_up(plan.joint.epsilon),
+    )
 }
 
 /// What to expect of each coefficient, and how many people would resolve an effect.
@@ -180,12 +227,12 @@ fn picture(forecast: &Forecast, all: &[Alike<'_>], rows: u64) -> String {
 fn to_text(study: &Study, plan: &Plan) -> String {
     let definition = study.definition();
     let mut text = format!(
-        "Study {:?}: {}, {}, {}, {} released rows\n\n",
+        "Study {:?}: {}, {}, {}, {}\n\n",
         definition.name(),
         subjects(study),
         counted(definition.parties().len(), "party", "parties"),
         counted(definition.width(), "encoded column", "encoded columns"),
-        plan.k,
+        released_text(study),
     );
     if let Some(base) = study.base() {
         text.insert_str(text.len() - 1, &format!("{}\n", extends_text(base, study.own_parties().len())));
@@ -208,9 +255,18 @@ fn to_text(study: &Study, plan: &Plan) -> String {
     for warning in &plan.warnings {
         let _ = writeln!(text, "\n{}", alarming(&format!("Careful: {warning}"), &io::stdout()));
     }
-    text.push_str("\nnoise share: how much of the variance of a party's released columns is noise, for typical columns\n\n");
+    if plan.exchange.is_empty() {
+        text.push_str("\nnoise share: how much of the variance of a party's released columns is noise, for typical columns\n\n");
+    } else {
+        text.push_str("\nnoise share: how much of the square of a correlation of 1 with another party is noise, for typical columns\n\n");
+        text.push_str(&exchange_text(plan));
+    }
     text.push_str(&forecast_text(&plan.forecast, plan.rows));
     text.push_str(&outlook_text(&plan.outlook));
+    if let Some(otherwise) = &plan.otherwise {
+        text.push_str(&otherwise_text(plan, otherwise));
+    }
+    text.push_str("`potluck simulate` tries it on made-up data in this shape.\n\n");
     let each = Guarantee::of_party(study);
     let joint = Guarantee::joint(study, definition.parties().len());
     let _ = writeln!(text, "Each party's release: {}", each.in_short());

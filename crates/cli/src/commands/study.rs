@@ -35,8 +35,8 @@ fn new(arguments: &StudyNew, settings: &Settings<'_>) -> Result<()> {
         Format::One => (
             "number of subjects; every party's table has exactly one row for each",
             "id = \"integer\"           # integer | text | row\n\
-             method = \"calibrated\"    # calibrated | rmgm | dgm\n\
-             mixing = \"sparse\"        # sparse | bernoulli (rmgm), identity (dgm)",
+             method = \"calibrated\"    # calibrated | rmgm | dgm | exchange (experimental)\n\
+             mixing = \"sparse\"        # sparse | bernoulli (rmgm), identity (dgm, exchange)",
         ),
         Format::Two => (
             "about how many people a party has; tables may hold different people",

@@ -20,8 +20,10 @@
 mod budget;
 mod curve;
 mod memo;
+mod pairs;
 mod sigma;
 
 pub use budget::{BudgetError, Delta, Epsilon, Mu, MuSquared};
 pub use curve::{delta_for, delta_upper, epsilon_for};
+pub use pairs::{JointShare, joint_of_exchange, joint_share, scale_for_pair};
 pub use sigma::{SHARES, Share, Shares, SharesError, satisfies, sigma_for, smallest_sigma};

@@ -11,12 +11,16 @@
 //! signs. In format 2 ([`Layout::of_cohort`]) each holds its own, values may be missing, shapes of
 //! columns take the place of the first round, and how many are there is published in every stage.
 //!
+//! Where parties can be online for three messages, the fourth stage is another: every two of them
+//! exchange products of their rows on a coarse grid ([`ExchangedRows`], docs/EXCHANGE.md).
+//!
 //! What decides what is released stands here, and nothing else: columns ([`Layout`]), shares of the
 //! budget ([`Plan`]), noise ([`ShapeNoise`], [`RoundNoise`], [`MomentNoise`], [`JointNoise`]), how
 //! rows are standardised ([`Frame`]) and the stages ([`PartyPlan::stage`]). What learners make of
 //! the results is in [`crate::learn`].
 
 mod bins;
+mod exchanged;
 mod frame;
 mod layout;
 mod noise;
@@ -31,6 +35,7 @@ use crate::encoding::EncodingError;
 use crate::noise::SigmaError;
 
 pub use bins::bins;
+pub use exchanged::{ExchangedRows, GRID, LARGEST_NORM, MOST_EXCHANGED, range_of_products};
 pub use frame::Frame;
 pub(crate) use frame::Standard;
 pub use layout::{Declared, Layout};
@@ -76,6 +81,14 @@ pub enum CalibratedError {
     /// Sums could exceed 64 bits.
     #[error("its sums could overflow: use fewer columns or fewer rows")]
     Overflow,
+    /// A party has more columns than an exchange can prove anything of.
+    #[error("an exchange takes at most {MOST_EXCHANGED} encoded columns of a party, not {0}: use fewer")]
+    TooWideToExchange(usize),
+    /// Products of two parties could not be found in their noised form.
+    #[error(
+        "its products with another party could leave the range that can be searched: use fewer columns or fewer rows, or a larger epsilon"
+    )]
+    Range,
     /// Parties of one study have releases of different formats.
     #[error("all parties of a study release in the same format")]
     Formats,

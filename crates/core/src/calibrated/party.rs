@@ -72,7 +72,11 @@ impl PartyPlan {
         let party = Self { plan, layout, rows, growth, round, cohort };
         let largest = Ball::of_radius(party.plan.largest_norm(&party.layout))?;
         party.moment_noise(largest)?;
-        party.mixed_noise(largest)?;
+        if party.plan.exchanging().is_some() {
+            party.check_exchange(largest)?;
+        } else {
+            party.mixed_noise(largest)?;
+        }
         let most = if is_cohort { 1 << 60 } else { 1 << 62 };
         if u128::from(rows) * u128::from(largest.norm_squared()) >= most {
             return Err(CalibratedError::Overflow);
@@ -127,13 +131,16 @@ impl PartyPlan {
     }
 
     /// The largest row norm, and with it the largest noise in the mixed rows, in standardised
-    /// units.
+    /// units; where products are exchanged, the noise in a sum of products with a party of the same
+    /// norm over that norm, which is what noise in a mixed row is for a person who has one.
     pub fn largest_noise(&self) -> (f64, f64) {
         let norm = self.plan.largest_norm(&self.layout);
-        (norm, 2.0 * norm / self.plan.stage_mu(3))
+        let pairs = self.plan.exchanging().map_or(1.0, |parties| 2.0 * (f64::from(parties) - 1.0));
+        (norm, 2.0 * norm * pairs.sqrt() / self.plan.stage_mu(3))
     }
 
-    /// The next stage, given the noised sums of those before it; nothing after the last.
+    /// The next stage, given the noised sums of those before it; nothing after the last, which is
+    /// the third where products are exchanged.
     ///
     /// # Privacy
     /// Each stage keeps within its share of μ² whatever the earlier sums are: Lemma S, Lemma L and
@@ -148,7 +155,7 @@ impl PartyPlan {
             }),
             1 => Some(self.standardise(1, &self.first_round(earlier)?, self.round, self.count_noise()[1])),
             2 => Some(self.moments(&self.frame(earlier)?)?),
-            3 => {
+            3 if self.plan.exchanging().is_none() => {
                 let frame = self.frame(earlier)?;
                 let means = self.local_means(earlier, &frame)?;
                 Some(self.mixed(&frame, &means)?)
@@ -218,11 +225,19 @@ impl PartyPlan {
         Ok(self.at(2, encoder, Statistic::Moments, runs))
     }
 
-    fn mixed(&self, frame: &Frame, means: &[f64]) -> Result<Stage, CalibratedError> {
+    /// Means in units of 1/Q.
+    pub(super) fn centres(means: &[f64]) -> Vec<i32> {
         let centre = |mean: &f64| round_half_away(mean * f64::from(Q)).clamp(-LARGEST_SCALED, LARGEST_SCALED);
-        let encoder = RowEncoder::new(self.layout.encoders(), &frame.scalings)
-            .within(frame.ball)
-            .about(means.iter().map(centre).collect());
+        means.iter().map(centre).collect()
+    }
+
+    /// Standardised rows about these centres, within the ball.
+    pub(super) fn centred(&self, frame: &Frame, centres: Vec<i32>) -> RowEncoder {
+        RowEncoder::new(self.layout.encoders(), &frame.scalings).within(frame.ball).about(centres)
+    }
+
+    fn mixed(&self, frame: &Frame, means: &[f64]) -> Result<Stage, CalibratedError> {
+        let encoder = self.centred(frame, Self::centres(means));
         let k = self.plan.k();
         let is_cohort = self.cohort.is_some();
         let mixing = if is_cohort { Mixing::Buckets } else { Mixing::Sparse };

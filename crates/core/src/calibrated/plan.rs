@@ -9,6 +9,12 @@ use crate::accounting::{Mu, SHARES, Share, Shares, SharesError};
 const LOCAL_PART: (f64, f64) = (0.05, 0.5);
 /// The row norm grows once μ√(n/d_e) exceeds this.
 const GROWTH_START: f64 = 200.0;
+/// A quarter of what goes to standardisation and moments where products are exchanged: 0.3 of μ² in
+/// all.
+const EXCHANGE_LOCAL_QUARTER: u32 = SHARES / 40 * 3;
+/// The row norm then grows once nμ/(d_e√m) exceeds this, and up to so many times.
+const EXCHANGE_GROWTH_START: f64 = 800.0;
+const EXCHANGE_GROWTH_END: f64 = 3.0;
 
 /// What public facts determine for all parties of a calibrated release.
 #[derive(Clone, Debug, PartialEq)]
@@ -16,7 +22,16 @@ pub struct Plan {
     rows: u64,
     mu: Mu,
     shares: Shares,
-    k: u64,
+    between: Between,
+}
+
+/// How columns of different parties come together.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Between {
+    /// In k mixed rows of each party.
+    Mixed { k: u64 },
+    /// In products that every two of so many parties exchange.
+    Exchanged { parties: u16 },
 }
 
 impl Plan {
@@ -24,14 +39,25 @@ impl Plan {
     /// k follows unless it is given.
     pub fn new(rows: u64, mu: Mu, parties: &[Layout], k: Option<u64>) -> Result<Self, CalibratedError> {
         let shares = shares(rows, mu, parties.iter().map(Layout::width).max().unwrap_or(1))?;
-        let mut plan = Self { rows, mu, shares, k: 1 };
+        let mut plan = Self { rows, mu, shares, between: Between::Mixed { k: 1 } };
         let cohorts = parties.iter().filter(|layout| layout.presence().is_some()).count();
         if cohorts != 0 && cohorts != parties.len() {
             return Err(CalibratedError::Formats);
         }
         let rule = || if cohorts == 0 { plan.mixed_rows(parties) } else { plan.buckets(parties) };
-        plan.k = k.unwrap_or_else(rule);
+        plan.between = Between::Mixed { k: k.unwrap_or_else(rule) };
         Ok(plan)
+    }
+
+    /// The plan for n = `rows` subjects whose columns every two of so many parties exchange.
+    ///
+    /// # Privacy
+    /// Three stages and all pairs of a party together are four shares, which sum to the whole
+    /// (docs/PRIVACY.md#exchange).
+    pub fn exchanged(rows: u64, mu: Mu, parties: u16) -> Result<Self, CalibratedError> {
+        let quarter = EXCHANGE_LOCAL_QUARTER;
+        let shares = Shares::new(&[quarter, quarter, 2 * quarter, SHARES - 4 * quarter])?;
+        Ok(Self { rows, mu, shares, between: Between::Exchanged { parties } })
     }
 
     /// The plan with shares and k as given, whatever rule they came from: a party that comes later
@@ -43,7 +69,9 @@ impl Plan {
     /// docs/PRIVACY.md#latecomers).
     pub fn given(rows: u64, mu: Mu, shares: &Shares, k: u64) -> Result<Self, CalibratedError> {
         match shares.as_slice().len() {
-            count if count == STAGES.len() => Ok(Self { rows, mu, shares: shares.clone(), k }),
+            count if count == STAGES.len() => {
+                Ok(Self { rows, mu, shares: shares.clone(), between: Between::Mixed { k } })
+            }
             count => Err(CalibratedError::Stages(count)),
         }
     }
@@ -53,14 +81,26 @@ impl Plan {
         PartyPlan::new(self.clone(), layout)
     }
 
-    /// Shares of μ² of the four stages.
+    /// Shares of μ² of the four stages; the last one is that of all pairs where products are
+    /// exchanged.
     pub fn shares(&self) -> &Shares {
         &self.shares
     }
 
-    /// Number of mixed rows.
+    /// Number of mixed rows; 0 where products are exchanged.
     pub fn k(&self) -> u64 {
-        self.k
+        match self.between {
+            Between::Mixed { k } => k,
+            Between::Exchanged { .. } => 0,
+        }
+    }
+
+    /// How many parties exchange products, if they do.
+    pub fn exchanging(&self) -> Option<u16> {
+        match self.between {
+            Between::Mixed { .. } => None,
+            Between::Exchanged { parties } => Some(parties),
+        }
     }
 
     /// n: number of subjects; in format 2 about how many there are.
@@ -91,9 +131,17 @@ impl Plan {
     /// ρ: by how much row norms and boxes of a party exceed their smallest; clipping fades as n
     /// grows.
     pub(super) fn growth(&self, layout: &Layout) -> f64 {
-        let rows = self.rows_of(layout) as f64;
-        let signal = self.mu.to_f64() * (rows / layout.effective_width() as f64).sqrt();
-        (signal / GROWTH_START).sqrt().max(1.0)
+        let (rows, width) = (self.rows_of(layout) as f64, layout.effective_width() as f64);
+        match self.between {
+            Between::Mixed { .. } => {
+                let signal = self.mu.to_f64() * (rows / width).sqrt();
+                (signal / GROWTH_START).sqrt().max(1.0)
+            }
+            Between::Exchanged { parties } => {
+                let signal = rows * self.mu.to_f64() / (width * f64::from(parties).sqrt());
+                (signal / EXCHANGE_GROWTH_START).sqrt().sqrt().clamp(1.0, EXCHANGE_GROWTH_END)
+            }
+        }
     }
 
     /// The largest row norm that a party can have.

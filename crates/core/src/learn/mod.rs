@@ -30,8 +30,9 @@ pub use local::{
 };
 pub use moments::{Moments, Solution};
 pub use posterior::{
-    ColumnShift, Concern, DeclaredOverlaps, Evidence, ExplainedShare, Overlap, OverlapConcern, PartyPeople,
-    People, Posterior, Related, ShareConcerns, VarianceParts, column_shifts, explained_share, posterior,
+    Between, Blocks, ColumnShift, Concern, DeclaredOverlaps, Evidence, ExplainedShare, Overlap,
+    OverlapConcern, PartyPeople, People, Posterior, Related, ShareConcerns, VarianceParts, column_shifts,
+    explained_share, posterior,
 };
 pub use student::{two_sided_quantile, two_sided_tail};
 

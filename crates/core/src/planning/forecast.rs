@@ -3,9 +3,10 @@
 //! (docs/LEARNERS.md#planning). Held against releases of real tables and of drawn populations by
 //! `cargo run --release -p potluck-lab -- forecast`.
 
+use super::exchanged::noise_of_pair;
 use super::kept_by_ball;
 use crate::accounting::Mu;
-use crate::calibrated::{Layout, Plan};
+use crate::calibrated::{CalibratedError, Layout, Plan};
 use crate::encoding::Encoder;
 
 /// An effect is resolved if its interval excludes 0 in four cases of five: it is as large as so
@@ -161,7 +162,8 @@ impl Alike {
 /// How a party's columns are released.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Scales {
-    /// Variance of the noise in a mixed row.
+    /// Variance of the noise in a mixed row; where products are exchanged, this party's factor of
+    /// that in a product.
     mixed: f64,
     /// How its columns were standardised, if they were.
     standardised: Option<Standardised>,
@@ -221,14 +223,19 @@ impl Scales {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Released {
     rows: f64,
+    /// Mixed rows, and how many people one holds; 1 and 0 where products are exchanged.
     k: f64,
+    held: f64,
     columns: Vec<Alike>,
     parties: Vec<Scales>,
 }
 
 impl Released {
-    /// A calibrated release.
+    /// A calibrated release, or an exchange.
     pub fn calibrated(plan: &Plan, parties: &[Layout]) -> Self {
+        let rows = plan.rows() as f64;
+        let mixes = plan.exchanging().is_none();
+        let (k, held) = if mixes { (plan.k() as f64, rows / plan.k() as f64) } else { (1.0, 0.0) };
         let scales = |layout: &Layout| {
             let width = layout.effective_width() as f64;
             let norm = plan.largest_norm(layout);
@@ -236,7 +243,11 @@ impl Released {
             let rows = layout.rows().unwrap_or(plan.rows()) as f64;
             let square_error = plan.round_error(layout);
             Scales {
-                mixed: (2.0 * norm / plan.stage_mu(3)).powi(2),
+                mixed: if mixes {
+                    (2.0 * norm / plan.stage_mu(3)).powi(2)
+                } else {
+                    noise_of_pair(plan) * norm * norm
+                },
                 standardised: Some(Standardised {
                     growth,
                     sum_error: 2.77_f64.sqrt() * square_error,
@@ -246,12 +257,7 @@ impl Released {
                 }),
             }
         };
-        Self {
-            rows: plan.rows() as f64,
-            k: plan.k() as f64,
-            columns: Alike::of(parties),
-            parties: parties.iter().map(scales).collect(),
-        }
+        Self { rows, k, held, columns: Alike::of(parties), parties: parties.iter().map(scales).collect() }
     }
 
     /// A release of mixed rows alone: k rows, with the standard deviation of each party's noise.
@@ -260,6 +266,7 @@ impl Released {
         Self {
             rows: rows as f64,
             k: k as f64,
+            held: rows as f64 / k as f64,
             columns: Alike::of(parties),
             parties: noise.iter().map(scales).collect(),
         }
@@ -305,13 +312,13 @@ impl Released {
     /// The learner's variance of one coefficient (docs/LEARNERS.md#intervals-of-posterior), with
     /// what is assumed of columns in place of what is found.
     fn in_case(&self, feature: usize, label: usize, case: Case) -> f64 {
-        let (n, k) = (self.rows, self.k);
+        let (n, k, held) = (self.rows, self.k, self.held);
         let signal = |at: usize| {
             let Alike { party, kind, .. } = self.columns[at];
             self.parties[party].signal(kind, case)
         };
         let noise = |at: usize| self.parties[self.columns[at].party].mixed / signal(at);
-        let spread = |at: usize| n / k + noise(at);
+        let spread = |at: usize| held + noise(at);
         let (own, of_label) = (self.columns[feature].party, self.columns[label].party);
         // All features but this one, with how many there are.
         let others = || {
@@ -338,8 +345,8 @@ impl Released {
         } else {
             let passed: f64 = others().map(|(at, count)| count * effect * noise(at)).sum();
             let scale = k / (n * n);
-            let equation = (n / k) * rest + noise(label) + passed;
-            scale * ((n / k) * inflation + noise(feature) * carried) * equation
+            let equation = held * rest + noise(label) + passed;
+            scale * (held * inflation + noise(feature) * carried) * equation
         };
         let crossed = |(at, count): (usize, f64)| {
             if self.columns[at].party == own && self.parties[own].standardised.is_some() {
@@ -384,9 +391,19 @@ pub struct Crowds(Vec<(u64, Released)>);
 impl Crowds {
     /// Of these columns at this privacy.
     pub fn new(mu: Mu, parties: &[Layout]) -> Self {
+        Self::of(parties, |rows| Plan::new(rows, mu, parties, None))
+    }
+
+    /// The same if products are exchanged.
+    pub fn exchanged(mu: Mu, parties: &[Layout]) -> Self {
+        let count = u16::try_from(parties.len()).unwrap_or(u16::MAX);
+        Self::of(parties, |rows| Plan::exchanged(rows, mu, count))
+    }
+
+    fn of(parties: &[Layout], plan: impl Fn(u64) -> Result<Plan, CalibratedError>) -> Self {
         let released = |step: i32| {
             let rows = 10_f64.powf(f64::from(step) / f64::from(STEPS)).round() as u64;
-            let plan = Plan::new(rows, mu, parties, None).ok()?;
+            let plan = plan(rows).ok()?;
             Some((rows, Released::calibrated(&plan, parties)))
         };
         Self((DECADES.start * STEPS..=DECADES.end * STEPS).filter_map(released).collect())

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use potluck_release::Study;
 use potluck_release::events::{Change, Event};
 use potluck_release::exchange::{Closing, DatasetState, PartyState, PublishedFile, StudySummary};
+use potluck_release::study::Method;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::{
@@ -33,6 +34,12 @@ impl Store {
         early: bool,
     ) -> Result<(String, Creation), Refusal> {
         let study = Study::parse(text).map_err(|error| Refusal::Study(error.into()))?;
+        if study.definition().method() == Method::Exchange {
+            return Err(Refusal::Conflict(
+                "a hub does not carry the messages of method exchange yet; create a study of method calibrated"
+                    .to_owned(),
+            ));
+        }
         let base = study.base().map(Study::id);
         if let Some(base) = base
             && self.study(base)?.is_none()

@@ -163,8 +163,8 @@ pub(crate) fn run(arguments: &Cohorts, common: &Common) -> Result<()> {
         let of_epsilon = |&epsilon: &f64| {
             let formats = if cohort.is_even() { &FORMATS[..] } else { &FORMATS[..1] };
             let of_format = |&format: &Format| {
-                let form = Form { format, declares: false };
-                let release = Release { form, ..common.release(Privacy { epsilon, delta: DELTA }) };
+                let usual = common.release(Privacy { epsilon, delta: DELTA });
+                let release = Release { form: Form { format, declares: false, ..usual.form }, ..usual };
                 let seed = seed.of(&format!("{placement:?} {epsilon} {}", format.number()));
                 let model = release.run(&holdings, &subjects, seed)?.fit(population.label())?;
                 Found::of(&model, population, &moments[kind])

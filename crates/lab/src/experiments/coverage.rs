@@ -136,14 +136,15 @@ pub(crate) fn run(arguments: &Coverage, common: &Common) -> Result<()> {
     let seeds = common.seeds.unwrap_or(if common.quick { 10 } else { 500 });
     let seeds_above = cells.seeds_above.unwrap_or(seeds.div_ceil(5));
 
-    let base = Seed::new(common.seed);
+    let (method, base) = (arguments.method, Seed::new(common.seed));
     let moments: Vec<PopulationMoments> = kinds.iter().map(|kind| kind.moments(base)).collect();
     let mut tasks = Vec::new();
     for (kind, population) in kinds.iter().enumerate() {
         for placement in Placement::ALL {
             for &n in &sizes {
                 for index in 0..if n >= LARGE { seeds_above } else { seeds } {
-                    let key = format!("{} {placement:?} {n} {index} {epsilons:?}", population.name);
+                    let key =
+                        format!("{} {placement:?} {n} {index} {epsilons:?} {method:?}", population.name);
                     tasks.push(Task { key, cost: n as f64, cell: (kind, placement, n, index) });
                 }
             }
@@ -160,7 +161,7 @@ pub(crate) fn run(arguments: &Coverage, common: &Common) -> Result<()> {
                 .iter()
                 .map(|&epsilon| {
                     let privacy = Privacy { epsilon, delta: DELTA };
-                    let release = common.release(privacy);
+                    let release = common.release(privacy).by(method);
                     let seed = seed.of(&format!("{placement:?} {epsilon}"));
                     let model = release.run(&holdings, &subjects, seed)?.fit(label)?;
                     let found = &model.coefficients;

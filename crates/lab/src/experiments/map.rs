@@ -199,14 +199,14 @@ pub(crate) fn run(arguments: &Map, common: &Common) -> Result<()> {
     let repeats_above = arguments.seeds_above.unwrap_or(repeats.div_ceil(2));
     let sizes = arguments.sizes.clone().unwrap_or_else(|| vec![if common.quick { 3_000 } else { 100_000 }]);
     let epsilons = arguments.epsilons.clone().unwrap_or_else(|| vec![1.0]);
-    let base = Seed::new(common.seed);
+    let (method, base) = (arguments.method, Seed::new(common.seed));
     let mut tasks = Vec::new();
     for temper in Temper::ALL {
         for population in 0..populations {
             for &n in &sizes {
                 let repeats = if n >= LARGE { repeats_above } else { repeats };
                 for &epsilon in &epsilons {
-                    let key = format!("{} {population} {n} {epsilon} {repeats}", temper.name());
+                    let key = format!("{} {population} {n} {epsilon} {repeats} {method:?}", temper.name());
                     tasks.push(Task { key, cost: n as f64 + 2e4, cell: (temper, population, n, epsilon) });
                 }
             }
@@ -218,7 +218,7 @@ pub(crate) fn run(arguments: &Map, common: &Common) -> Result<()> {
             let drawn = Drawn::new(temper, seed);
             let table = drawn.table(n, seed.of(&format!("{n}")));
             let privacy = Privacy { epsilon, delta: DELTA };
-            let release = common.release(privacy);
+            let release = common.release(privacy).by(method);
             let repeats = if n >= LARGE { repeats_above } else { repeats };
             let mut readings = Vec::with_capacity(repeats);
             for repeat in 0..repeats {

@@ -12,7 +12,7 @@ use super::{DELTA, REAL_RIDGE};
 use crate::args::{Common, RealData};
 use crate::dataset::Dataset;
 use crate::methods::{
-    Method, MixedRows, calibrated, label_party_alone, largest_bernoulli, rmgm, row_methods, select,
+    Method, MixedRows, calibrated, exchange, label_party_alone, largest_bernoulli, rmgm, row_methods, select,
 };
 use crate::runner::{Task, Work, earlier_results, run as run_tasks, write, write_json};
 use crate::seeds::Seed;
@@ -41,6 +41,7 @@ fn registry() -> Vec<Entry> {
         entries.push(Entry { group: "RMGM sparse", method: rmgm(Mixing::Sparse, MixedRows::Fixed(k)) });
     }
     entries.push(Entry { group: "calibrated", method: calibrated() });
+    entries.push(Entry { group: "exchange", method: exchange() });
     entries.push(Entry { group: "label's party alone", method: label_party_alone() });
     entries
 }
@@ -221,6 +222,7 @@ fn describe(text: &mut String, dataset: &Dataset, entries: &[Entry], losses: &Lo
             ("RMGM sparse", None),
             ("BGM", by_epsilon.map(|losses| losses.bgm)),
             ("calibrated", None),
+            ("exchange", None),
             ("label's party alone", None),
         ];
         for (group, published) in groups {

@@ -16,6 +16,7 @@ use crate::inferred::Inferred;
 use crate::methods::{
     Method, MixedRows, calibrated, largest_bernoulli, ols_with_intercept, released_mean, rmgm, select,
 };
+use crate::released::Own;
 use crate::runner::{Task, Work, run as run_tasks, write, write_json};
 use crate::seeds::Seed;
 use crate::statistics::mean;
@@ -120,7 +121,7 @@ pub(crate) fn run(arguments: &Robustness, common: &Common) -> Result<()> {
                     let loss = |method: &dyn Method| -> Result<f64> {
                         Ok(method.fit(&cell, privacy, ridge)?.loss(&test) / unit)
                     };
-                    let noise = cell.calibrated(privacy)?.centre_noise(train.label())?;
+                    let noise = cell.released(Own::Calibrated, privacy)?.centre_noise(train.label())?;
                     Ok(Losses {
                         best_constant: 1.0 + least_excess(place(train.label()), &places, noise),
                         ols: loss(methods[0].as_ref())?,

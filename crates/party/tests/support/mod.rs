@@ -225,7 +225,7 @@ pub fn audited(
 
 /// The noised integers that a release publishes, row by row.
 pub fn integers(release: &Release) -> Vec<i64> {
-    let scale = release.mixed_stage().scale();
+    let scale = release.mixed_stage().unwrap().scale();
     let columns = release.columns();
     (0..columns.rows())
         .flat_map(|row| columns.values().iter().map(move |column| (column[row] * scale).round() as i64))

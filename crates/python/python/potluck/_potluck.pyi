@@ -114,7 +114,7 @@ class Study:
         delta: float,
         parties: Mapping[str, Iterable[Numeric | Categorical]],
         id: Literal["integer", "text", "row"] = "integer",
-        method: Literal["calibrated", "rmgm", "dgm"] | None = None,
+        method: Literal["calibrated", "rmgm", "dgm", "exchange"] | None = None,
         mixing: Literal["sparse", "bernoulli", "identity"] | None = None,
         k: int | None = None,
         preset: Literal["paper"] | None = None,

@@ -250,7 +250,7 @@ fn fill_in(study: &mut StudySection, privacy: &mut PrivacySection, mistakes: &Mi
     if could(&Place::study(Key::Mixing)) && study.mixing.is_none() {
         study.mixing = study.method.map(|method| match method {
             Method::Calibrated | Method::Rmgm => MixingKind::Sparse,
-            Method::Dgm => MixingKind::Identity,
+            Method::Dgm | Method::Exchange => MixingKind::Identity,
         });
     }
     study.missing_tokens.get_or_insert_with(|| MISSING_TOKENS.map(str::to_owned).to_vec());
@@ -270,6 +270,13 @@ fn check_method(study: &StudySection, privacy: &PrivacySection, mistakes: &mut M
         (Some(Method::Dgm), Some(Sparse | Bernoulli), _) => {
             Some((Key::Mixing, "method dgm does not mix: set mixing = \"identity\""))
         }
+        (Some(Method::Exchange), Some(Sparse | Bernoulli), _) => {
+            Some((Key::Mixing, "method exchange does not mix: leave mixing out"))
+        }
+        (Some(Method::Exchange), _, Some(IdKind::Row)) => Some((
+            Key::Id,
+            "parties that exchange must hold the same people, which positions cannot tell: set id = \"integer\" or \"text\"",
+        )),
         (Some(Method::Rmgm), Some(Identity), _) => {
             Some((Key::Mixing, "method rmgm needs mixing = \"sparse\" or \"bernoulli\""))
         }
@@ -278,8 +285,12 @@ fn check_method(study: &StudySection, privacy: &PrivacySection, mistakes: &mut M
     if let Some((key, problem)) = wrong {
         mistakes.note(Place::study(key), problem);
     }
+    if study.method == Some(Method::Exchange) && study.extends.is_some() {
+        let problem = "parties of an exchange share their budget among the partners that the study names, so none can come later: agree on a new study";
+        mistakes.note(Place::study(Key::Extends), problem);
+    }
     if study.preset == Some(Preset::Paper) {
-        if study.method == Some(Method::Calibrated) {
+        if matches!(study.method, Some(Method::Calibrated | Method::Exchange)) {
             mistakes.note(Place::study(Key::Method), "preset paper is for the methods rmgm and dgm");
         }
         if privacy.calibration == Some(Calibration::Analytic) {
@@ -331,10 +342,14 @@ fn check_parties(
         if !of_own.insert(name) && !name.is_empty() {
             mistakes.note(place.key(Key::Name), "stands twice; give each party a name of its own");
         }
-        if method == Some(Method::Calibrated) && section.clip_norm.is_some() {
-            let problem = "method calibrated finds the row norm itself; leave clip_norm out";
+        let finds_norm = method.filter(|method| matches!(method, Method::Calibrated | Method::Exchange));
+        if let Some(method) = finds_norm.filter(|_| section.clip_norm.is_some()) {
+            let problem = format!("method {} finds the row norm itself; leave clip_norm out", method.word());
             mistakes.note(place.key(Key::ClipNorm), problem);
         }
+    }
+    if method == Some(Method::Exchange) && inherited.len() + sections.len() == 1 {
+        mistakes.note(Key::Party.into(), "an exchange needs at least two parties: add one");
     }
     parties
 }
@@ -494,6 +509,9 @@ fn check_sizes(study: &StudySection, parties: &[Party], inherited: usize, mistak
     let wrong_k = match (study.k, fewest) {
         (Some(_), _) if study.method == Some(Method::Dgm) => {
             Some("method dgm has one row a subject; leave k out".to_owned())
+        }
+        (Some(_), _) if study.method == Some(Method::Exchange) => {
+            Some("method exchange has no mixed rows; leave k out".to_owned())
         }
         (Some(k), _) if k < width => Some(format!(
             "must be at least the number of encoded columns, {width}; leave it out for the default"

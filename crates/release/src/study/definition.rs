@@ -87,6 +87,9 @@ setting! {
         Rmgm = "rmgm",
         /// The Gaussian mechanism on every row (the paper's DGM and BGM).
         Dgm = "dgm",
+        /// Columns standardised privately, local moments, then products with every other party in
+        /// three messages. Experimental.
+        Exchange = "exchange",
     }
 }
 

@@ -52,7 +52,7 @@ pub(super) struct PartySeal {
 enum PartyNoise {
     /// One stage: the ball and the noise scale of the mixed rows.
     Mixed { ball: Ball, sigma: Sigma },
-    /// Four stages: what public facts say of them.
+    /// Four stages, or three and exchanged products: what public facts say of them.
     Calibrated(Box<PartyPlan>),
 }
 
@@ -115,6 +115,10 @@ impl Seal {
                     Plan::new(definition.rows(), mu, &layouts, definition.k).map_err(at(Key::Party))?;
                 (plan.shares().clone(), plan.k())
             }
+            Method::Exchange => {
+                let plan = exchange_plan(definition, mu)?;
+                (plan.shares().clone(), plan.k())
+            }
             Method::Rmgm | Method::Dgm => (Shares::whole(), mixed_row_count(definition, mu)),
         };
         Self::under(definition, Terms { key, mu, shares, k })
@@ -146,7 +150,15 @@ impl Seal {
             }
         }
         let parties = match definition.method() {
-            Method::Calibrated => Self::calibrated(definition, &terms)?,
+            Method::Calibrated => {
+                let plan = Plan::given(definition.rows(), terms.mu, &terms.shares, terms.k);
+                Self::calibrated(definition, &plan.map_err(at(Key::Party))?)?
+            }
+            Method::Exchange => {
+                let parties = Self::calibrated(definition, &exchange_plan(definition, terms.mu)?)?;
+                check_pairs(definition, &parties)?;
+                parties
+            }
             Method::Rmgm | Method::Dgm => Self::mixed(definition, &terms)?,
         };
         Ok(Self { terms, parties })
@@ -166,9 +178,7 @@ impl Seal {
         definition.own_parties().iter().map(party).collect()
     }
 
-    fn calibrated(definition: &Definition, terms: &Terms) -> Result<Vec<PartySeal>, Error> {
-        let plan =
-            Plan::given(definition.rows(), terms.mu, &terms.shares, terms.k).map_err(at(Key::Party))?;
+    fn calibrated(definition: &Definition, plan: &Plan) -> Result<Vec<PartySeal>, Error> {
         let party = |party: &Party| {
             let plan = plan.party(definition.layout(party)).map_err(at(definition.place_of(party.name())))?;
             Ok(PartySeal { name: party.name().to_owned(), noise: PartyNoise::Calibrated(Box::new(plan)) })
@@ -251,10 +261,28 @@ impl Seal {
         self.terms.shares.as_slice()
     }
 
-    /// Number of mixed rows.
+    /// Number of mixed rows; 0 where products are exchanged.
     pub fn k(&self) -> u64 {
         self.terms.k
     }
+}
+
+/// The plan of a study whose parties exchange products, every two of them.
+fn exchange_plan(definition: &Definition, mu: Mu) -> Result<Plan, Error> {
+    let parties = u16::try_from(definition.parties().len()).expect("a study has few parties");
+    Plan::exchanged(definition.rows(), mu, parties).map_err(at(Key::Party))
+}
+
+/// Refuses a study in which some products could not be found.
+fn check_pairs(definition: &Definition, parties: &[PartySeal]) -> Result<(), Error> {
+    for (position, party) in parties.iter().enumerate() {
+        for other in &parties[..position] {
+            if let (Some(one), Some(other)) = (party.calibrated(), other.calibrated()) {
+                one.check_pair(other).map_err(at(definition.place_of(&party.name)))?;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// The noise scales of a calibrated release that public facts determine.

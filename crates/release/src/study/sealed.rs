@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use potluck_core::accounting::{Mu, MuSquared};
+use potluck_core::accounting::{Mu, MuSquared, joint_of_exchange};
 use potluck_core::calibrated::{Layout, PartyPlan, Plan};
 use potluck_core::encoding::{Ball, Q};
 use potluck_core::mixing::MixingKey;
 use potluck_core::planning::forecast::{Crowds, Released};
-use potluck_core::planning::{Prospect, smallest_useful_rows};
+use potluck_core::planning::{Prospect, smallest_useful_rows, smallest_useful_rows_of_exchange};
 use potluck_core::stage::Stage;
 use serde::Serialize;
 
@@ -169,10 +169,34 @@ impl Study {
         self.seal.mu()
     }
 
-    /// μ² of the releases of `parties` parties together, for a person who is in all of them.
+    /// μ² of the releases of `parties` parties together, for a person who is in all of them; where
+    /// products are exchanged, against all others, who may work together.
+    ///
+    /// # Privacy
+    /// Σμ² by Theorem 4 (docs/PRIVACY.md#composition), or what Lemma X2 (docs/PRIVACY.md#exchange)
+    /// says.
     pub fn joint_mu_squared(&self, parties: usize) -> MuSquared {
+        if self.definition.method == Method::Exchange {
+            let count = |parties: usize| u16::try_from(parties).expect("a study has few parties");
+            let shares = self.seal.shares();
+            let exchanged = *shares.last().expect("a study has shares");
+            let all = self.definition.parties.len();
+            return joint_of_exchange(self.mu(), exchanged, count(all), count(parties.min(all)))
+                .expect("μ² is below 2²⁰ and a study has fewer than 2⁴⁴ parties");
+        }
         let each = std::iter::repeat_n(self.mu().squared(), parties);
         MuSquared::checked_sum(each).expect("μ² is below 2²⁰ and a study has fewer than 2⁴⁴ parties")
+    }
+
+    /// μ² of all that any who work together learn of a person at the parties that do not, for the
+    /// worst choice of these, where products are exchanged.
+    ///
+    /// # Privacy
+    /// The largest that Lemma X2 (docs/PRIVACY.md#exchange) says of any number of honest parties.
+    pub fn worst_mu_squared(&self) -> Option<MuSquared> {
+        let honest = 1..=self.definition.parties.len();
+        (self.definition.method == Method::Exchange)
+            .then(|| honest.map(|honest| self.joint_mu_squared(honest)).max())?
     }
 
     /// The next stage of the release of `party`, given the noised sums of the stages before it;
@@ -230,7 +254,11 @@ impl Study {
         let plans: Option<Vec<&PartyPlan>> = plans.into_iter().collect();
         if let Some(plans) = plans {
             let layouts: Vec<Layout> = plans.iter().map(|plan| plan.layout().clone()).collect();
-            return Ok(Prospect::calibrated(plans[0].plan(), &layouts).with_overlap(overlap));
+            let plan = plans[0].plan();
+            return Ok(match plan.exchanging() {
+                None => Prospect::calibrated(plan, &layouts).with_overlap(overlap),
+                Some(_) => Prospect::exchanged(plan, &layouts),
+            });
         }
         let noise = parties.iter().map(|party| Ok((party.width(), self.mixed_noise(party.name())?.1)));
         let noise = noise.collect::<Result<Vec<_>, Error>>()?;
@@ -251,8 +279,9 @@ impl Study {
         Ok(Released::mixed(self.definition.rows(), self.seal.k(), &self.layouts(), &noise))
     }
 
-    /// Its columns released by the method that is made for few people, and by none but noise on
-    /// each row: the other ways there are, at the same privacy.
+    /// Its columns released by the method that is made for few people, by none but noise on each
+    /// row, and by an exchange if that goes with the rest: the other ways there are, at the same
+    /// privacy.
     pub(crate) fn other_ways(&self) -> Vec<Released> {
         let (layouts, rows, mu) = (self.layouts(), self.definition.rows(), self.mu());
         let noise = |layout: &Layout| 2.0 * (layout.effective_width() as f64).sqrt() / mu.to_f64();
@@ -263,13 +292,18 @@ impl Study {
         let calibrated =
             Plan::new(rows, mu, &layouts, None).map(|plan| Released::calibrated(&plan, &layouts));
         let others = [mixed(fewest.max(3 * width as u64).min(rows)), mixed(rows)];
-        calibrated.into_iter().chain(others).collect()
+        let exchanged = self.with_method(Method::Exchange).and_then(|study| study.released().ok());
+        calibrated.into_iter().chain(others).chain(exchanged).collect()
     }
 
-    /// How many people it would take to resolve effects by a calibrated release of these columns at
-    /// this privacy; not known for other methods, or where k is given.
+    /// How many people it would take to resolve effects by a calibrated release or an exchange of
+    /// these columns at this privacy; not known for other methods, or where k is given.
     pub(crate) fn crowds(&self) -> Option<Crowds> {
-        self.follows_the_rule().then(|| Crowds::new(self.mu(), &self.layouts()))
+        match self.definition.method {
+            Method::Calibrated if self.follows_the_rule() => Some(Crowds::new(self.mu(), &self.layouts())),
+            Method::Exchange => Some(Crowds::exchanged(self.mu(), &self.layouts())),
+            Method::Calibrated | Method::Rmgm | Method::Dgm => None,
+        }
     }
 
     fn follows_the_rule(&self) -> bool {
@@ -280,13 +314,16 @@ impl Study {
         self.definition.layouts_at(self.definition.rows)
     }
 
-    /// The smallest number of subjects at which a calibrated study of these columns at this privacy
-    /// becomes useful; not known for other methods, or where k is given.
+    /// The smallest number of subjects at which a calibrated study or an exchange of these columns
+    /// at this privacy becomes useful; not known for other methods, or where k is given.
     pub fn smallest_useful_rows(&self, overlap: f64) -> Option<u64> {
-        if !self.follows_the_rule() {
-            return None;
+        match self.definition.method {
+            Method::Calibrated if self.follows_the_rule() => {
+                smallest_useful_rows(self.mu(), |rows| self.definition.layouts_at(rows), overlap)
+            }
+            Method::Exchange => smallest_useful_rows_of_exchange(self.mu(), &self.layouts()),
+            Method::Calibrated | Method::Rmgm | Method::Dgm => None,
         }
-        smallest_useful_rows(self.mu(), |rows| self.definition.layouts_at(rows), overlap)
     }
 
     /// The same study with another number of subjects, which makes it another study: for
@@ -299,6 +336,17 @@ impl Study {
         let definition = checks::checked(&definition.to_document(), None)?;
         let seal = Seal::compute(&definition, self.seal.key().clone())?;
         Ok(Self::assemble(definition, seal, None))
+    }
+
+    /// The same study by another method, which makes it another study; nothing if that method does
+    /// not go with the rest. Studies that extend others have no other.
+    pub fn with_method(&self, method: Method) -> Option<Self> {
+        let mut document = self.definition.to_document();
+        let study = document.study.as_mut().filter(|_| self.base().is_none())?;
+        (study.method, study.mixing, study.k) = (Some(method), None, None);
+        let definition = checks::checked(&document, None).ok()?;
+        let seal = Seal::compute(&definition, self.seal.key().clone()).ok()?;
+        Some(Self::assemble(definition, seal, None))
     }
 
     /// The same study under another mixing key, which makes it another study: for simulations.

@@ -2,7 +2,7 @@
 
 use faer::{Mat, Side};
 
-use super::learned::{inverse, part_that_is_sound};
+use super::learned::{MOST_TRUSTED, inverse, part_that_is_sound};
 use super::shrink::{Noisy, ScaleMixture, geometric_grid, normalised};
 use super::whiten::Whitened;
 use crate::learn::LearnError;
@@ -195,7 +195,8 @@ impl Descent<'_> {
     fn minimum(&self, start: &Mat<f64>) -> Result<Mat<f64>, LearnError> {
         let d = self.left.nrows();
         let step = symmetric(d, self.places, &self.shrunk.values) - start;
-        let first = start + &step * faer::Scale(part_that_is_sound(&(&self.left + start), &step)?);
+        let first =
+            start + &step * faer::Scale(part_that_is_sound(&(&self.left + start), &step, MOST_TRUSTED)?);
         let mut entries: Vec<f64> = self.places.iter().map(|&place| first[place]).collect();
         let mut value = self.objective(&entries);
         if !value.is_finite() {

@@ -1,18 +1,16 @@
-//! R²: the explained share of the label's variance, by cross-fitting
+//! R²: the explained share of the label's variance, by cross-fitting over mixed rows or over parts
+//! of exchanged blocks
 //! (docs/LEARNERS.md#r-of-posterior).
 
 use faer::{Col, Mat};
 
 use super::clipping::Losses;
 use super::correlations::Purpose;
-use super::evidence::{Evidence, Sample};
+use super::evidence::{Between, Blocks, Evidence, FOLDS, Sample};
 use super::learned::Learned;
 use super::sharing;
 use super::shifts::Shift;
-use crate::learn::{Interval, LearnError, Level, student};
-
-/// How many parts the mixed rows are split into.
-const FOLDS: usize = 5;
+use crate::learn::{Interval, LearnError, Level, Released, student};
 
 /// Share of the label's variance that a regression explains on fresh data, with its uncertainty.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -32,8 +30,8 @@ impl ExplainedShare {
     }
 }
 
-/// How mixed rows judge weights: a row scores x′Nx, x the label and each party's part of the
-/// prediction.
+/// How what is between parties judges weights: a mixed row scores x′Nx, x the label and each
+/// party's part of the prediction.
 struct Judge<'a> {
     evidence: &'a Evidence<'a>,
     label: usize,
@@ -72,8 +70,8 @@ impl<'a> Judge<'a> {
     }
 
     /// The label and the parties' parts in one row.
-    fn parts(&self, row: usize, w: &[f64]) -> Vec<f64> {
-        let columns = self.evidence.released.columns();
+    fn parts(&self, released: &Released<'_>, row: usize, w: &[f64]) -> Vec<f64> {
+        let columns = released.columns();
         let value = |column: usize| self.evidence.people.value(column, columns[column][row]);
         let mut parts = vec![0.0; self.parties.len()];
         parts[0] = value(self.label);
@@ -83,8 +81,8 @@ impl<'a> Judge<'a> {
         parts
     }
 
-    fn score(&self, row: usize, w: &[f64]) -> f64 {
-        let parts = self.parts(row, w);
+    fn score(&self, released: &Released<'_>, row: usize, w: &[f64]) -> f64 {
+        let parts = self.parts(released, row, w);
         let x = Col::from_fn(parts.len(), |i| parts[i]);
         x.transpose() * &self.products * &x
     }
@@ -111,6 +109,38 @@ impl<'a> Judge<'a> {
             .sum::<f64>()
     }
 
+    /// What exchanged blocks say of the weights: covariances with the label and between features of
+    /// different parties.
+    fn of_blocks(&self, part: &Sample, w: &[f64]) -> f64 {
+        let d = self.features.len();
+        let mut explained = 0.0;
+        for i in 0..d {
+            if !self.own[i] {
+                explained += 2.0 * w[i] * part.gram[(i, d)];
+            }
+            for j in (0..i).filter(|&j| self.place[i] != self.place[j]) {
+                explained -= 2.0 * w[i] * part.gram[(i, j)] * w[j];
+            }
+        }
+        explained / part.k
+    }
+
+    /// Variance of that by the noise in all of the blocks.
+    fn noise_of_blocks(&self, blocks: &Blocks, w: &[f64]) -> f64 {
+        let mut variance = 0.0;
+        for (i, &feature) in self.features.iter().enumerate() {
+            if !self.own[i] {
+                variance += (2.0 * w[i] * blocks.noise[(feature, self.label)]).powi(2);
+            }
+            for (j, &other) in self.features[..i].iter().enumerate() {
+                if self.place[i] != self.place[j] {
+                    variance += (2.0 * w[i] * w[j] * blocks.noise[(feature, other)]).powi(2);
+                }
+            }
+        }
+        variance
+    }
+
     /// What published moments say of the weights: covariance with the label and variance, within
     /// parties.
     fn local(&self, w: &[f64]) -> f64 {
@@ -127,6 +157,77 @@ impl<'a> Judge<'a> {
         }
         explained
     }
+}
+
+/// Weights from four fifths of the evidence, judged by the rest.
+struct Judged {
+    /// What is explained of the label's variance: by what is between parties, and by moments.
+    between: f64,
+    local: f64,
+    /// Variance of `between`, with that of what is taken out because shared people differ from others.
+    variance: f64,
+    /// Mean of the squared length of the weights.
+    squares: f64,
+}
+
+impl Judged {
+    fn new(judge: &Judge<'_>, parts: &[Sample], whole: &Sample) -> Result<Self, LearnError> {
+        let Judge { evidence, label, features, .. } = *judge;
+        let mut weights = Vec::with_capacity(parts.len());
+        let (mut local, mut squares, mut of_moved) = (0.0, 0.0, 0.0);
+        for part in parts {
+            let others = whole.without(part);
+            let learned = Learned::new(evidence, &others, label, features, Purpose::Predicting)?;
+            let w = learned.weights();
+            let weight = part.k / whole.k;
+            let selected = (learned.lost.transpose() * &learned.w).powi(2) * learned.label_variance;
+            let moved = moved(&learned);
+            of_moved += weight * moved.variance * learned.label_variance.powi(2);
+            local += weight * (judge.local(&w) + selected - moved.mean * learned.label_variance);
+            squares += weight * w.iter().map(|w| w * w).sum::<f64>();
+            weights.push(w);
+        }
+        let (between, variance) = match &evidence.between {
+            Between::Mixed(released) => by_rows(judge, released, parts, whole, &weights),
+            Between::Exchanged(blocks) => by_blocks(judge, blocks, parts, &weights),
+        };
+        Ok(Self { between, local, variance: variance + of_moved, squares })
+    }
+}
+
+/// The sum of the scores of mixed rows, each judging the weights from the parts without it, and its
+/// variance: that of the scores, or of bell-shaped rows if larger.
+fn by_rows(
+    judge: &Judge<'_>,
+    released: &Released<'_>,
+    parts: &[Sample],
+    whole: &Sample,
+    weights: &[Vec<f64>],
+) -> (f64, f64) {
+    let k = released.k();
+    let mut scores = vec![0.0; k];
+    let mut of_gram = 0.0;
+    for (fold, (part, w)) in parts.iter().zip(weights).enumerate() {
+        for row in (fold..k).step_by(FOLDS) {
+            scores[row] = judge.score(released, row, w);
+        }
+        of_gram += part.k / whole.k * judge.score_variance(whole, w);
+    }
+    let total: f64 = scores.iter().sum();
+    let mean = total / k as f64;
+    let of_scores = scores.iter().map(|score| (score - mean).powi(2)).sum::<f64>() / (k as f64 - 1.0);
+    (total, 2.0 * k as f64 * of_gram.max(of_scores))
+}
+
+/// The same of parts of blocks.
+fn by_blocks(judge: &Judge<'_>, blocks: &Blocks, parts: &[Sample], weights: &[Vec<f64>]) -> (f64, f64) {
+    let count = parts.len() as f64;
+    let (mut total, mut variance) = (0.0, 0.0);
+    for (part, w) in parts.iter().zip(weights) {
+        total += judge.of_blocks(part, w) / count;
+        variance += judge.noise_of_blocks(blocks, w) / count;
+    }
+    (total, 2.0 * variance)
 }
 
 /// What scores hold because the people that two parties have in common differ from others: the
@@ -163,53 +264,31 @@ fn moved(learned: &Learned) -> Shift {
 }
 
 /// What share of the label's variance the regression explains on fresh data. Weights come from four
-/// fifths of the mixed rows and are judged by the rest.
+/// fifths of the evidence and are judged by the rest.
 pub fn explained_share(
     evidence: &Evidence<'_>,
     label: usize,
     features: &[usize],
 ) -> Result<ExplainedShare, LearnError> {
-    evidence.released.check_choice(label, features)?;
-    let k = evidence.released.k();
+    evidence.between.check_choice(label, features)?;
     let judge = Judge::new(evidence, label, features);
     // Products of the rows of each part: those of any other choice of parts are sums of them.
-    let of_part = |part: usize| Sample::of(evidence, label, features, |row| row % FOLDS == part);
-    let parts: Vec<Sample> = (0..FOLDS.min(k)).map(of_part).collect();
+    let parts = Sample::parts(evidence, label, features);
     let whole = Sample::union(&parts);
-    let mut scores = vec![0.0; k];
-    let (mut local, mut squares, mut of_gram, mut of_moved) = (0.0, 0.0, 0.0, 0.0);
-    for (fold, part) in parts.iter().enumerate() {
-        let others = whole.without(part);
-        let learned = Learned::new(evidence, &others, label, features, Purpose::Predicting)?;
-        let w = learned.weights();
-        let held_out: Vec<usize> = (fold..k).step_by(FOLDS).collect();
-        for &row in &held_out {
-            scores[row] = judge.score(row, &w);
-        }
-        let weight = held_out.len() as f64 / k as f64;
-        of_gram += weight * judge.score_variance(&whole, &w);
-        let selected = (learned.lost.transpose() * &learned.w).powi(2) * learned.label_variance;
-        let moved = moved(&learned);
-        of_moved += weight * moved.variance * learned.label_variance.powi(2);
-        local += weight * (judge.local(&w) + selected - moved.mean * learned.label_variance);
-        squares += weight * w.iter().map(|w| w * w).sum::<f64>();
-    }
+    let judged = Judged::new(&judge, &parts, &whole)?;
     let learned = Learned::new(evidence, &whole, label, features, Purpose::Predicting)?;
     let label_variance = learned.label_variance;
-    let total: f64 = scores.iter().sum();
-    let found = (local + total) / label_variance;
-    let mean = total / k as f64;
-    let of_scores = scores.iter().map(|score| (score - mean).powi(2)).sum::<f64>() / (k as f64 - 1.0);
+    let people = &evidence.people;
+    let judging = judge.parties.iter().map(|&party| people.shared[(party, learned.home)]);
+    let n = judging.fold(f64::INFINITY, f64::min) * learned.label_rate;
+    let found = (judged.local + judged.between) / label_variance - learned.fitted_by_chance(n);
 
+    let squares = judged.squares;
     let label_noise = evidence.covariance_noise[label];
     let noisiest = evidence.covariance_noise.iter().copied().fold(0.0, f64::max);
     let with_own = if judge.own.contains(&true) { 4.0 * label_noise.powi(2) * squares } else { 0.0 };
     let of_moments = with_own + 2.0 * (noisiest * squares).powi(2);
-    let people = &evidence.people;
-    let judged = judge.parties.iter().map(|&party| people.shared[(party, learned.home)]);
-    let n = judged.fold(f64::INFINITY, f64::min) * learned.label_rate;
     let of_sampling = 4.0 * label_variance.powi(2) * found.max(0.0) * (1.0 - found.min(1.0)).powi(2) / n;
-    let of_rows = 2.0 * k as f64 * of_gram.max(of_scores);
     let of_label = 2.0 * (found * label_noise / label_variance).powi(2);
     // What clipping did, and what of the label lies beyond its box: anything from nothing to all of
     // it is lost.
@@ -218,11 +297,11 @@ pub fn explained_share(
         .iter()
         .map(|doubt| doubt.explained.powi(2))
         .sum();
-    // Weights from four fifths of the rows miss a quarter more than those from all.
+    // Weights from four fifths of the evidence miss a quarter more than those from all.
     let (_, missed) = learned.weight_doubt(&learned.h_inverse, learned.explained());
     let estimate = found + shift + missed / (FOLDS - 1) as f64;
     let lost = estimate.max(0.0) * (1.0 - evidence.clipping[label].box_part.powi(-2));
-    let variance = (of_rows + of_moments + of_sampling + of_moved) / label_variance.powi(2)
+    let variance = (judged.variance + of_moments + of_sampling) / label_variance.powi(2)
         + of_clipping
         + of_people
         + of_label
@@ -230,6 +309,6 @@ pub fn explained_share(
     Ok(ExplainedShare {
         estimate: estimate - lost / 2.0,
         standard_error: variance.sqrt(),
-        degrees: (k - 1).max(3),
+        degrees: evidence.between.degrees(),
     })
 }

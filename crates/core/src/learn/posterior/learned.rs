@@ -8,15 +8,17 @@ use faer::{Col, Mat, Par, Side};
 use super::Related;
 use super::correlations::{Correlations, Purpose};
 use super::evidence::{Evidence, Sample};
-use super::shifts::{LabelRows, Shifts, clear_of_singular};
+use super::products::{MixedRows, Products, Wanted};
+use super::shifts::{Shifts, clear_of_singular};
 use super::shrink::{Noisy, factors, geometric_grid};
 use super::whiten::Whitened;
 use crate::learn::LearnError;
 
 /// Largest share of the label's variance that one party's features are believed to explain.
 const MOST_EXPLAINED: f64 = 0.98;
-/// How far H may go from what the label implies towards a singular matrix.
-const MOST_TRUSTED: f64 = 0.9;
+/// How far H may go from what the label implies towards a singular matrix, unless more is
+/// known.
+pub(super) const MOST_TRUSTED: f64 = 0.9;
 
 /// No party explains more than nearly all of the label.
 fn cap_explained(white: &Whitened, parties: usize, means: &mut [f64]) {
@@ -37,7 +39,7 @@ pub(super) fn inverse(matrix: &Mat<f64>) -> Option<Mat<f64>> {
 
 /// How far a step may be taken from a positive definite matrix so that it stays clear of a singular
 /// one: 1 if all of it may.
-pub(super) fn part_that_is_sound(from: &Mat<f64>, step: &Mat<f64>) -> Result<f64, LearnError> {
+pub(super) fn part_that_is_sound(from: &Mat<f64>, step: &Mat<f64>, most: f64) -> Result<f64, LearnError> {
     let factor = from.llt(Side::Lower).map_err(|_| LearnError::Overflow)?;
     let mut half = step.clone();
     solve_lower_triangular_in_place(factor.L(), half.as_mut(), Par::Seq);
@@ -47,16 +49,21 @@ pub(super) fn part_that_is_sound(from: &Mat<f64>, step: &Mat<f64>) -> Result<f64
     let symmetric = Mat::from_fn(d, d, |i, j| f64::midpoint(both[(i, j)], both[(j, i)]));
     let values = symmetric.self_adjoint_eigenvalues(Side::Lower).map_err(|_| LearnError::Overflow)?;
     let smallest = values.first().copied().unwrap_or(0.0);
-    Ok(f64::min(1.0, MOST_TRUSTED / f64::max(-smallest, 1e-9)))
+    Ok(f64::min(1.0, most / f64::max(-smallest, 1e-9)))
 }
 
 /// H: the matrix of all features, so close to the estimated correlations that it is positive
 /// definite with the label included.
-fn joint_matrix(white: &Whitened, means: &[f64], estimate: &Mat<f64>) -> Result<Mat<f64>, LearnError> {
+fn joint_matrix(
+    white: &Whitened,
+    means: &[f64],
+    estimate: &Mat<f64>,
+    most: f64,
+) -> Result<Mat<f64>, LearnError> {
     let d = means.len();
     let implied = white.implied(means);
     let difference = estimate - &implied;
-    let trust = part_that_is_sound(&white.left_by_parties(means), &difference)?;
+    let trust = part_that_is_sound(&white.left_by_parties(means), &difference, most)?;
     Ok(Mat::<f64>::identity(d, d) + implied + difference * faer::Scale(trust))
 }
 
@@ -67,11 +74,8 @@ pub(super) struct Learned {
     /// The label's party, and the share of its people whose label is present.
     pub(super) home: usize,
     pub(super) label_rate: f64,
-    /// Variance of a mixed row of the label, and the part of it that is not noise.
-    pub(super) label_spread: f64,
-    pub(super) label_mixing_spread: f64,
-    /// Cosines between mixed rows along the coordinates.
-    pub(super) cosines: Mat<f64>,
+    /// What mixed rows are like, if there are any.
+    pub(super) mixed: Option<MixedRows>,
     /// Covariances with the label as they were found, with the variances of their errors.
     pub(super) found: Noisy,
     /// By what they are shrunk at first.
@@ -128,55 +132,22 @@ impl Learned {
         features: &[usize],
         purpose: Purpose,
     ) -> Result<Self, LearnError> {
-        let (k, d, people) = (sample.k, features.len(), &evidence.people);
+        let (d, people) = (features.len(), &evidence.people);
         let home = evidence.party_of(label);
         let label_rate = people.rates[label];
         let label_variance = evidence.covariance[(label, label)].max(3.0 * evidence.covariance_noise[label]);
         let label_sd = label_variance.sqrt();
-        let label_mixing_spread = sample.scaled(people.held[home]) / k / label_rate;
-        let label_spread = label_mixing_spread + evidence.noise(label).powi(2) / label_variance;
         let white = Whitened::new(evidence, sample, label, label_sd, features)?;
-        let (t, sizes) = (&white.spreads, &white.sizes);
-        let shared =
-            Mat::from_fn(d, d, |i, j| sample.scaled(people.shared[(white.party[i], white.party[j])]));
-        let shared_with_label: Vec<f64> =
-            white.party.iter().map(|&party| sample.scaled(people.shared[(party, home)])).collect();
-
-        // Correlations of the mixed rows along the coordinates, with the noise removed from their
-        // scale, about the means of the people that parties have in common.
-        let rotated = &white.transform * sample.gram.submatrix(0, 0, d, d) * white.transform.transpose();
-        let with_label = &white.transform * sample.gram.col(d).subrows(0, d);
-        let lengths: Vec<f64> = (0..d).map(|i| rotated[(i, i)].sqrt()).collect();
-        let cosines = Mat::from_fn(d, d, |i, j| rotated[(i, j)] / (lengths[i] * lengths[j]));
-        let label_length = sample.gram[(d, d)].sqrt();
-        let label_rows = LabelRows { home, length: label_length, spread: label_spread };
-        let shifts = Shifts::new(evidence, sample, &white, &lengths, &label_rows);
-        let moved = |i: usize, j: usize| shifts.of(i, white.party[j]).times(shifts.of(j, white.party[i]));
-        let moved_with_label = |i: usize| shifts.of(i, home).times(shifts.of_label(white.party[i]));
-        let crossed = Mat::from_fn(d, d, |i, j| {
-            if !white.apart(i, j) {
-                return 0.0;
-            }
-            cosines[(i, j)] * (t[i] * t[j]).sqrt() * k / shared[(i, j)] - moved(i, j).mean
-        });
-        let unmoved = Mat::from_fn(d, d, |i, j| if white.apart(i, j) { moved(i, j).variance } else { 0.0 });
-        let unmoved_label =
-            (0..d).map(|i| if white.own[i] { 0.0 } else { moved_with_label(i).variance }).collect::<Vec<_>>();
-        let variance =
-            Mat::from_fn(d, d, |i, j| t[i] * t[j] * k / (shared[(i, j)] * shared[(i, j)]) + unmoved[(i, j)]);
-        let between = |i: usize| {
-            let cosine = with_label[i] / (lengths[i] * label_length);
-            cosine * (t[i] * label_spread).sqrt() * k / shared_with_label[i] - moved_with_label(i).mean
-        };
+        let sizes = &white.sizes;
+        let wanted = Wanted { label, features, home, label_variance };
+        let products = Products::new(evidence, sample, &white, &wanted);
         let local = |i: usize| white.noise[i].powi(2) * sizes[i] * (1.0 / label_variance + sizes[i]);
-        let mixed = |i: usize| {
-            t[i] * label_spread * k / (shared_with_label[i] * shared_with_label[i]) + unmoved_label[i]
-        };
+        let of_others = &products.with_label;
         let found = Noisy {
             values: (0..d)
-                .map(|i| if white.own[i] { white.label_covariance[i] } else { between(i) })
+                .map(|i| if white.own[i] { white.label_covariance[i] } else { of_others.values[i] })
                 .collect(),
-            variances: (0..d).map(|i| if white.own[i] { local(i) } else { mixed(i) }).collect(),
+            variances: (0..d).map(|i| if white.own[i] { local(i) } else { of_others.variances[i] }).collect(),
         };
         if !found.values.iter().chain(&found.variances).all(|value| value.is_finite()) {
             return Err(LearnError::Overflow);
@@ -186,15 +157,17 @@ impl Learned {
         let factors = factors(&found.values, &found.variances, &geometric_grid(2.0 / d as f64, 1e-2));
         let mut means: Vec<f64> = found.values.iter().zip(&factors).map(|(c, factor)| c * factor).collect();
         cap_explained(&white, evidence.parties.len(), &mut means);
-        let correlations = Correlations::new(&white, crossed, variance, &means, k);
+        let most = products.most_trusted(&white);
+        let Products { crossed, variance, rows, lost, mixed, shared, shared_with_label, .. } = products;
+        let Products { unmoved, unmoved_label, shifts, .. } = products;
+        let correlations = Correlations::new(&white, crossed, variance, &means, rows);
         // … then those of other parties given those of the label's own.
         let estimate = correlations.estimate(&white, &means, purpose)?;
         means = means_given_own(&white, &found, &means, &correlations, &estimate);
         cap_explained(&white, evidence.parties.len(), &mut means);
 
-        let whole = joint_matrix(&white, &means, &correlations.estimate(&white, &means, purpose)?)?;
-        let part = |party: usize| people.shared[(party, home)] / people.held[party];
-        let lost = shifts.lost(&white, home, part);
+        let estimate = correlations.estimate(&white, &means, purpose)?;
+        let whole = joint_matrix(&white, &means, &estimate, most)?;
         let some = lost.iter().any(|lost| *lost != 0.0);
         let lost = if some { clear_of_singular(&whole, lost) } else { lost };
         let h = &whole - &lost * lost.transpose();
@@ -206,9 +179,7 @@ impl Learned {
             label_variance,
             home,
             label_rate,
-            label_spread,
-            label_mixing_spread,
-            cosines,
+            mixed,
             found,
             factors,
             means,
@@ -231,6 +202,16 @@ impl Learned {
     /// Posterior mean weights of the features, clipping not undone.
     pub(super) fn weights(&self) -> Vec<f64> {
         (&self.back * &self.w).iter().copied().collect()
+    }
+
+    /// By how much more of the label's variance n people seem to be explained than others, because
+    /// weights follow what is chance in them. Mixed rows that judge hold other people than those
+    /// that weights come from; exchanged blocks are about everybody.
+    pub(super) fn fitted_by_chance(&self, n: f64) -> f64 {
+        match self.mixed {
+            Some(_) => 0.0,
+            None => 2.0 * self.factors.iter().sum::<f64>() / n * (1.0 - self.explained()),
+        }
     }
 
     /// Share of the label's variance that the posterior mean explains.

@@ -18,7 +18,9 @@ mod mixture;
 mod overlaps;
 mod people;
 mod points;
+mod products;
 mod reading;
+mod sequence;
 mod sharing;
 mod shifts;
 mod shrink;
@@ -31,8 +33,8 @@ use super::{Coefficients, Interval, LearnError, Level};
 use clipping::Losses;
 pub use concerns::{Concern, ShareConcerns};
 use correlations::Purpose;
-pub use evidence::Evidence;
 use evidence::Sample;
+pub use evidence::{Between, Blocks, Evidence};
 pub use explained::{ExplainedShare, explained_share};
 use learned::Learned;
 use mixture::Mixture;
@@ -169,7 +171,7 @@ impl Reader<'_> {
     /// clipping left out.
     fn standard_errors_from_zero(&self, at: &Linearised) -> Vec<f64> {
         let (estimates, rows) = self.read(at);
-        let variances = variances(self.learned, at, &rows);
+        let variances = variances(at, &rows);
         estimates.iter().zip(variances).map(|(estimate, variance)| estimate / variance.sqrt()).collect()
     }
 }
@@ -184,13 +186,12 @@ struct Spread {
 }
 
 impl Spread {
-    fn new(learned: &Learned, at: &Linearised, rows: &Mat<f64>) -> Self {
+    fn new(at: &Linearised, rows: &Mat<f64>) -> Self {
         let d = rows.nrows();
         let through = |inner: &Mat<f64>| rows * inner * rows.transpose();
-        let share = |i: usize| (at.mixing_part[i] / at.mixed[i].max(1e-300)).min(1.0);
         Self {
-            rows: through(&at.of_rows(learned, |_| 1.0)),
-            mixing: through(&at.of_rows(learned, share)),
+            rows: through(&at.between),
+            mixing: through(&at.mixing),
             unknown: through(&at.unknown),
             local: through(&Mat::from_fn(d, d, |i, j| if i == j { at.local[i] } else { 0.0 })),
             sampling: through(&at.sampling),
@@ -199,12 +200,11 @@ impl Spread {
 }
 
 /// Variances of the coefficients at one linearisation, without clipping and scales.
-fn variances(learned: &Learned, at: &Linearised, rows: &Mat<f64>) -> Vec<f64> {
+fn variances(at: &Linearised, rows: &Mat<f64>) -> Vec<f64> {
     let d = rows.nrows();
-    let of_rows = at.of_rows(learned, |_| 1.0);
     let inner = Mat::from_fn(d, d, |i, j| {
         let local = if i == j { at.local[i] } else { 0.0 };
-        of_rows[(i, j)] + at.unknown[(i, j)] + local + at.sampling[(i, j)]
+        at.between[(i, j)] + at.unknown[(i, j)] + local + at.sampling[(i, j)]
     });
     let half = rows * inner;
     (0..d).map(|i| (0..d).map(|j| half[(i, j)] * rows[(i, j)]).sum::<f64>().max(0.0)).collect()
@@ -239,8 +239,8 @@ pub fn posterior(
     features: &[usize],
     level: Level,
 ) -> Result<Posterior, LearnError> {
-    evidence.released.check_choice(label, features)?;
-    let sample = Sample::of(evidence, label, features, |_| true);
+    evidence.between.check_choice(label, features)?;
+    let sample = Sample::whole(evidence, label, features);
     let learned = Learned::new(evidence, &sample, label, features, Purpose::Reading)?;
     let losses = Losses::new(evidence, &learned, label, features);
     let d = features.len();
@@ -251,21 +251,21 @@ pub fn posterior(
     let mut concerns = concerns::of_columns(evidence, &learned, (label, features), &standard_errors);
     let cut = concerns.iter().map(|of| of.iter().any(Concern::is_about_cut_values)).collect();
     let reader = Reader { cut, ..undoing };
-    let degrees = evidence.released.k().saturating_sub(1).max(3);
+    let degrees = evidence.between.degrees();
 
     let effects = reader.effects();
     let clipping = |i: usize, j: usize| effects.iter().map(|effect| effect[i] * effect[j]).sum::<f64>();
     let of_people = reader.effects_of_people();
     let people = |i: usize, j: usize| of_people.iter().map(|effect| effect[i] * effect[j]).sum::<f64>();
     let (_, rows) = reader.read(&base);
-    let spread = Spread::new(&learned, &base, &rows);
+    let spread = Spread::new(&base, &rows);
     let of_scale = reader.of_scale(&reader.believed(&(reader.undo(&base.h_inverse) * &base.w)));
 
     let mut mixture = Mixture::new(degrees);
     for point in points::points(&learned) {
         let Some(at) = Linearised::at(evidence, &learned, &sample, &point.h) else { continue };
         let (estimates, rows) = reader.read(&at);
-        let mut variances = variances(&learned, &at, &rows);
+        let mut variances = variances(&at, &rows);
         let there = reader.believed(&(reader.undo(&at.h_inverse) * &at.w));
         for (j, of_scale) in reader.of_scale(&there).into_iter().enumerate() {
             variances[j] += of_scale + clipping(j, j) + people(j, j);

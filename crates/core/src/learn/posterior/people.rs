@@ -84,8 +84,8 @@ pub struct People {
 
 impl People {
     /// All parties hold the same n people, and no value is missing.
-    pub fn everywhere(released: &Released<'_>, parties: usize) -> Self {
-        let (n, columns) = (released.n() as f64, released.columns().len());
+    pub fn everywhere(people: u64, columns: usize, parties: usize) -> Self {
+        let n = people as f64;
         Self {
             held: vec![n; parties],
             held_errors: vec![0.0; parties],
@@ -107,7 +107,7 @@ impl People {
         parties: &[(Vec<usize>, PartyPeople<'_>)],
         declared: &DeclaredOverlaps,
     ) -> Self {
-        let mut people = Self::everywhere(released, parties.len());
+        let mut people = Self::everywhere(released.n(), released.columns().len(), parties.len());
         let k = released.k() as f64;
         let mean = |values: &[f64]| values.iter().sum::<f64>() / k;
         people.means = released.columns().iter().map(|column| mean(column)).collect();

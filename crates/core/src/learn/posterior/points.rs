@@ -9,6 +9,7 @@ use faer::{Mat, Side};
 
 use super::correlations::symmetric;
 use super::learned::Learned;
+use super::sequence::Sequence;
 use super::shrink::{Noisy, ScaleMixture, log_density, normalised};
 
 /// How many matrices are drawn.
@@ -25,28 +26,6 @@ const MOST_ROUNDS: usize = 50;
 const MOST: f64 = 0.95;
 /// Smallest eigenvalue of a drawn matrix with the label included.
 const FLOOR: f64 = 0.1;
-
-/// Numbers that look random, always the same ones: a fit has to give the same answer twice
-/// (`SplitMix64`: Steele, Lea and Flood 2014).
-struct Sequence(u64);
-
-impl Sequence {
-    /// Evenly spread strictly between 0 and 1.
-    fn uniform(&mut self) -> f64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^= z >> 31;
-        ((z >> 11) as f64 + 0.5) * 2.0_f64.powi(-53)
-    }
-
-    /// From a bell curve.
-    fn normal(&mut self) -> f64 {
-        let (radius, angle) = (self.uniform(), self.uniform());
-        (-2.0 * radius.ln()).sqrt() * (2.0 * std::f64::consts::PI * angle).cos()
-    }
-}
 
 /// For each pair, how likely each variance is that of its prior; the last one is [`STRONG`].
 struct Stories {
@@ -113,7 +92,7 @@ pub(super) fn points(learned: &Learned) -> Vec<Point> {
     let turned = learned.white.of_features(now);
     let stories = Stories::of(&pairs.entries);
     let strong = stories.variances.len() - 1;
-    let mut sequence = Sequence(0);
+    let mut sequence = Sequence::new();
     let (mut drawn, mut logs) = (Vec::with_capacity(DRAWS), Vec::with_capacity(DRAWS));
     for _ in 0..DRAWS {
         let entries: Vec<f64> = (0..pairs.places.len())

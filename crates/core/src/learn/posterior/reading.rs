@@ -9,6 +9,7 @@ use faer::{Col, Mat};
 
 use super::evidence::{Evidence, Sample};
 use super::learned::{Learned, inverse};
+use super::products::MixedRows;
 
 /// Prior variance of a correlation between parties, for reading: hardly a restriction.
 const WIDE: f64 = 0.25;
@@ -20,10 +21,10 @@ pub(super) struct Linearised {
     pub(super) w: Col<f64>,
     /// b, of the coordinates.
     pub(super) b: Col<f64>,
-    /// Variances of the equations by mixing and noise in the mixed rows, and the part that mixing
-    /// alone would give.
-    pub(super) mixed: Vec<f64>,
-    pub(super) mixing_part: Vec<f64>,
+    /// Covariances of the equations by what is between parties: mixing and noise in the mixed rows,
+    /// or noise in exchanged blocks; and the part that mixing alone would give.
+    pub(super) between: Mat<f64>,
+    pub(super) mixing: Mat<f64>,
     /// Covariances of the equations by correlations that are not known.
     pub(super) unknown: Mat<f64>,
     /// Variances by noise in the moments within parties.
@@ -35,6 +36,7 @@ pub(super) struct Linearised {
 /// What mixed rows hold, and how many people that is.
 struct Rows<'a> {
     learned: &'a Learned,
+    mixed: &'a MixedRows,
     k: f64,
     /// Of each coordinate, what a mixed row holds of its covariance with the label.
     with_label: Vec<f64>,
@@ -44,6 +46,9 @@ struct Rows<'a> {
     /// known of that.
     u: Mat<f64>,
     extra: Mat<f64>,
+    /// What is taken out because shared people differ from others: variances of the equations by
+    /// its errors.
+    unmoved: Vec<f64>,
 }
 
 impl Rows<'_> {
@@ -63,6 +68,26 @@ impl Rows<'_> {
             self.k * spreads[a] * (seen.max(0.0) + extra) * self.unknown(a)
         };
         (0..d).map(of).collect()
+    }
+
+    /// Covariances of the equations, and the part that mixing alone would give.
+    fn covariances(&self) -> [Mat<f64>; 2] {
+        let (white, mixed) = (&self.learned.white, self.mixed);
+        let mut of_all = self.variances(&white.spreads, mixed.label_spread);
+        of_all.iter_mut().zip(&self.unmoved).for_each(|(of, unmoved)| *of += unmoved);
+        let of_mixing = self.variances(&white.mixing_spreads, mixed.label_mixing_spread);
+        let d = of_all.len();
+        let own = &white.own;
+        let entry = |i: usize, j: usize| {
+            let correlation = match (i == j, own[i] || own[j]) {
+                (true, _) => 1.0,
+                (false, true) => 0.0,
+                (false, false) => mixed.cosines[(i, j)],
+            };
+            correlation * (of_all[i] * of_all[j]).sqrt()
+        };
+        let share = |i: usize| (of_mixing[i] / of_all[i].max(1e-300)).min(1.0);
+        [Mat::from_fn(d, d, entry), Mat::from_fn(d, d, |i, j| share(i) * entry(i, j))]
     }
 
     /// Where an overlap is hardly known, neither is the error of what is divided by it: E\[1/m²\]
@@ -111,23 +136,28 @@ impl Linearised {
             .zip(&learned.shared_with_label)
             .map(|(&own, &shared)| if own { held } else { shared })
             .collect();
-        let per_person = |a: usize, b: usize| theta[(a, b)] / shared[(a, b)];
-        let rows = Rows {
-            learned,
-            k,
-            with_label: (0..d).map(|b| labelled[b] / k * means[b]).collect(),
-            between: Mat::from_fn(d, d, |a, b| {
-                if white.apart(a, b) { shared[(a, b)] / k * (h[(a, b)] + selected[(a, b)]) } else { 0.0 }
-            }),
-            u: Mat::from_fn(d, d, |a, b| per_person(a, b) * w[b]),
-            extra: Mat::from_fn(d, d, |a, b| per_person(a, b).powi(2) * doubt[(b, b)]),
+        let [between, mixing] = if let Some(mixed) = &learned.mixed {
+            let per_person = |a: usize, b: usize| theta[(a, b)] / shared[(a, b)];
+            let unmoved = |a: usize| {
+                let through = |b: usize| theta[(a, b)].powi(2) * squares[b] * learned.unmoved[(a, b)];
+                learned.unmoved_label[a] + (0..d).map(through).sum::<f64>()
+            };
+            let rows = Rows {
+                learned,
+                mixed,
+                k,
+                with_label: (0..d).map(|b| labelled[b] / k * means[b]).collect(),
+                between: Mat::from_fn(d, d, |a, b| {
+                    if white.apart(a, b) { shared[(a, b)] / k * (h[(a, b)] + selected[(a, b)]) } else { 0.0 }
+                }),
+                u: Mat::from_fn(d, d, |a, b| per_person(a, b) * w[b]),
+                extra: Mat::from_fn(d, d, |a, b| per_person(a, b).powi(2) * doubt[(b, b)]),
+                unmoved: (0..d).map(unmoved).collect(),
+            };
+            rows.covariances()
+        } else {
+            [of_blocks(learned, &theta, &w, &squares), Mat::zeros(d, d)]
         };
-        let mut mixed = rows.variances(&white.spreads, learned.label_spread);
-        for (a, mixed) in mixed.iter_mut().enumerate() {
-            let through = |b: usize| theta[(a, b)].powi(2) * squares[b] * learned.unmoved[(a, b)];
-            *mixed += learned.unmoved_label[a] + (0..d).map(through).sum::<f64>();
-        }
-        let mixing_part = rows.variances(&white.mixing_spreads, learned.label_mixing_spread);
         let local = (0..d).map(|a| {
             let same: f64 = (0..d).filter(|&b| !white.apart(a, b)).map(|b| squares[b] * sizes[b]).sum();
             let of_label = if white.own[a] { 1.0 / learned.label_variance } else { 0.0 };
@@ -154,14 +184,14 @@ impl Linearised {
             };
             first + second_order[(a, b)]
         });
-        Some(Self { h_inverse, w, b, mixed, mixing_part, unknown, local, sampling })
+        Some(Self { h_inverse, w, b, between, mixing, unknown, local, sampling })
     }
 
     /// How much of the variance of a coefficient is due to open correlations with each feature, up
     /// to a factor: the variance of a correlation times the square of the effect that it would
     /// carry over.
     pub(super) fn open(&self, learned: &Learned, rows: &Mat<f64>, coefficient: usize) -> Vec<f64> {
-        let d = self.mixed.len();
+        let d = self.w.nrows();
         let white = &learned.white;
         let variance = &learned.correlations.variance;
         // Of each coordinate …
@@ -180,18 +210,21 @@ impl Linearised {
         };
         (0..d).map(of_feature).collect()
     }
+}
 
-    /// Covariances of the equations by the mixed rows, each times a share.
-    pub(super) fn of_rows(&self, learned: &Learned, share: impl Fn(usize) -> f64) -> Mat<f64> {
-        let d = self.mixed.len();
-        let own = &learned.white.own;
-        Mat::from_fn(d, d, |i, j| {
-            let correlation = match (i == j, own[i] || own[j]) {
-                (true, _) => 1.0,
-                (false, true) => 0.0,
-                (false, false) => learned.cosines[(i, j)],
-            };
-            share(i) * correlation * (self.mixed[i] * self.mixed[j]).sqrt()
-        })
-    }
+/// Covariances of the equations by noise in exchanged blocks: that of a correlation between parties
+/// is in the equations of both its coordinates, that of a covariance with the label in one.
+fn of_blocks(learned: &Learned, theta: &Mat<f64>, w: &Col<f64>, squares: &[f64]) -> Mat<f64> {
+    let Learned { white, correlations, found, .. } = learned;
+    let d = squares.len();
+    let noise = |a: usize, b: usize| {
+        if white.apart(a, b) { theta[(a, b)].powi(2) * correlations.variance[(a, b)] } else { 0.0 }
+    };
+    Mat::from_fn(d, d, |a, b| {
+        if a != b {
+            return noise(a, b) * w[a] * w[b];
+        }
+        let of_label = if white.own[a] { 0.0 } else { found.variances[a] };
+        of_label + (0..d).map(|other| noise(a, other) * squares[other]).sum::<f64>()
+    })
 }

@@ -49,6 +49,9 @@ pub(super) struct LabelRows {
 }
 
 impl Shifts {
+    /// Everybody is everywhere.
+    pub(super) const NONE: Self = Self { coordinates: Vec::new(), label: Vec::new() };
+
     /// `lengths` are those of the mixed rows along the coordinates.
     ///
     /// Noise in two shifts is as large as that in the product between parties that they correct, or
@@ -61,7 +64,7 @@ impl Shifts {
         label: &LabelRows,
     ) -> Self {
         let (people, d, k) = (&evidence.people, lengths.len(), sample.k);
-        let mut found = Self { coordinates: Vec::new(), label: Vec::new() };
+        let mut found = Self::NONE;
         for (other, presence) in people.presence.iter().enumerate() {
             let at = d + 1 + other;
             let length = sample.gram[(at, at)].sqrt();
@@ -138,9 +141,10 @@ pub struct ColumnShift {
 /// All shifts of columns that can be: none where everybody is everywhere.
 pub fn column_shifts(evidence: &Evidence<'_>) -> Vec<ColumnShift> {
     let people = &evidence.people;
-    let k = evidence.released.k() as f64;
     let mut found = Vec::new();
-    for (column, released) in evidence.released.columns().iter().enumerate() {
+    let Some(mixed) = evidence.released() else { return found };
+    let k = mixed.k() as f64;
+    for (column, released) in mixed.columns().iter().enumerate() {
         let home = evidence.party_of(column);
         let variance = evidence.covariance[(column, column)].max(3.0 * evidence.covariance_noise[column]);
         let own_spread =

@@ -6,7 +6,7 @@ use std::num::NonZero;
 use anyhow::{Result, ensure};
 use faer::Mat;
 use potluck_core::learn::{
-    Clipping, Evidence, Level, People, Released, Ridge, explained_share, ols, posterior,
+    Between, Clipping, Evidence, Level, People, Released, Ridge, explained_share, ols, posterior,
 };
 use rand_core::SeedableRng;
 use rand_distr::{Distribution, StandardNormal};
@@ -45,28 +45,28 @@ fn columns() -> Vec<Vec<f64>> {
     columns
 }
 
-fn evidence<'a>(columns: &'a [&'a [f64]], noise: &'a [f64]) -> Result<Evidence<'a>> {
-    let p = columns.len();
+fn evidence(released: Released<'_>) -> Evidence<'_> {
+    let p = released.columns().len();
     let of = |column: usize| (column * PARTIES / p).min(PARTIES - 1);
-    let released = Released::new(columns, noise, PEOPLE)?;
-    Ok(Evidence {
+    Evidence {
         parties: (0..PARTIES).map(|party| (0..p).filter(|&column| of(column) == party).collect()).collect(),
         covariance: Mat::from_fn(p, p, |i, j| if i == j { 1.0 } else { 0.16 }),
         covariance_noise: vec![5e-4; p],
         spurious: Mat::zeros(p, p),
         clipping: vec![Clipping { attenuation: 1.1, ..Clipping::NONE }; p],
-        people: People::everywhere(&released, PARTIES),
-        released,
-    })
+        people: People::everywhere(PEOPLE, p, PARTIES),
+        between: Between::Mixed(released),
+    }
 }
 
 pub(super) fn figures(setup: &Setup) -> Result<Vec<Figure>> {
     let columns = columns();
     let slices: Vec<&[f64]> = columns.iter().map(Vec::as_slice).collect();
     let noise = vec![NOISE; FEATURES + 1];
-    let evidence = evidence(&slices, &noise)?;
+    let released = Released::new(&slices, &noise, PEOPLE)?;
+    let evidence = evidence(released);
     let features: Vec<usize> = (0..FEATURES).collect();
-    let plain = || Ok(ols(&evidence.released, FEATURES, &features, Ridge::NONE)?);
+    let plain = || Ok(ols(&released, FEATURES, &features, Ridge::NONE)?);
     let weights = plain()?.coefficients.weights().to_vec();
     let mut peer = match &setup.peers {
         None => None,

@@ -1,7 +1,11 @@
-//! Noise scales and what they protect: Lemmas X1 and X2, docs/PRIVACY.md#exchange.
+//! Noise scales of products between two parties, and what they protect: Lemmas X1 and X2,
+//! docs/PRIVACY.md#exchange.
 
-use potluck_core::accounting::{Mu, Share, sigma_for};
-use potluck_core::noise::{Sigma, SigmaError};
+use num_bigint::BigUint;
+
+use super::{Mu, MuSquared, SHARES, Share, sigma_for};
+use crate::interval::div_up;
+use crate::noise::{Sigma, SigmaError};
 
 /// The scale of the noise of a pair among `parties` parties: the smallest that keeps each of the
 /// two, with an equal share for each of its pairs, within its part of μ².
@@ -36,10 +40,32 @@ pub fn joint_share(parties: u16, honest: u16) -> JointShare {
     JointShare { numerator: largest, denominator: 2 * (m - 1) }
 }
 
+impl JointShare {
+    /// This factor of a part of μ², rounded up; nothing if it reaches 2⁶⁴.
+    fn of(self, squared: MuSquared, parts: u32) -> Option<MuSquared> {
+        let numerator = BigUint::from(squared.units()) * parts * self.numerator;
+        let units = div_up(&numerator, &(BigUint::from(SHARES) * self.denominator));
+        u128::try_from(units).ok().map(MuSquared::from_units)
+    }
+}
+
+/// μ² of a study in which every two of m `parties` exchange, for a subject whose rows are replaced
+/// at all `honest` ones, against all other parties together: each has `mu`, of which `exchanged`
+/// goes to its pairs and the rest to what it publishes by itself. Nothing if it reaches 2⁶⁴.
+///
+/// # Privacy
+/// What parties publish by themselves adds up (Theorem 4, docs/PRIVACY.md#composition), and so does
+/// what Lemma X2 (docs/PRIVACY.md#exchange) says of their pairs; both rounded up.
+pub fn joint_of_exchange(mu: Mu, exchanged: Share, parties: u16, honest: u16) -> Option<MuSquared> {
+    let alone = JointShare { numerator: honest.into(), denominator: 1 };
+    let published = alone.of(mu.squared(), SHARES - exchanged.parts())?;
+    published.checked_add(joint_share(parties, honest).of(mu.squared(), exchanged.parts())?)
+}
+
 #[cfg(test)]
 mod tests {
+    use super::super::{Delta, Epsilon, epsilon_for, satisfies};
     use super::*;
-    use potluck_core::accounting::{Delta, Epsilon, MuSquared, epsilon_for, satisfies};
     use rand_chacha::ChaCha20Rng;
     use rand_core::{Rng, SeedableRng};
 
@@ -199,14 +225,31 @@ mod tests {
     fn three_and_six_parties_of_epsilon_one_have_the_joint_epsilon_of_the_document() {
         let delta = Delta::new(1e-5).expect("valid");
         let (mu, _) = budget();
-        let unit = mu.squared().units();
+        let share = Share::new(SHARES / 10 * 7).expect("valid");
         for (parties, exchanged, one_shot) in [(3_u16, 1.13, 1.83), (6, 1.63, 2.71)] {
-            let JointShare { numerator, denominator } = joint_share(parties, parties);
-            let blocks = unit * 7 / 10 * u128::from(numerator) / u128::from(denominator);
-            let stages = unit * 3 / 10 * u128::from(parties);
-            let epsilon = |units| epsilon_for(MuSquared::from_units(units), delta);
-            assert!((epsilon(blocks + stages) - exchanged).abs() < 0.01);
-            assert!((epsilon(unit * u128::from(parties)) - one_shot).abs() < 0.01);
+            let joint = joint_of_exchange(mu, share, parties, parties).expect("in range");
+            assert!((epsilon_for(joint, delta) - exchanged).abs() < 0.01);
+            let together = mu.squared().units() * u128::from(parties);
+            assert!((epsilon_for(MuSquared::from_units(together), delta) - one_shot).abs() < 0.01);
+        }
+    }
+
+    #[test]
+    fn joint_costs_are_the_sums_of_their_parts_rounded_up() {
+        let (mu, _) = budget();
+        let unit = mu.squared().units();
+        for share in [1, 3, SHARES / 3, SHARES - 1] {
+            let exchanged = Share::new(share).expect("valid");
+            for (parties, honest) in [(2_u16, 1_u16), (2, 2), (3, 2), (5, 5), (7, 3)] {
+                let joint = joint_of_exchange(mu, exchanged, parties, honest).expect("in range").units();
+                let JointShare { numerator, denominator } = joint_share(parties, honest);
+                let alone = unit * u128::from(SHARES - share) * u128::from(honest);
+                let pairs = unit * u128::from(share) * u128::from(numerator);
+                let exact = alone * u128::from(denominator) + pairs;
+                let whole = u128::from(SHARES) * u128::from(denominator);
+                assert!(joint * whole >= exact, "{parties} {honest} {share}");
+                assert!((joint - 2) * whole < exact, "{parties} {honest} {share}");
+            }
         }
     }
 
