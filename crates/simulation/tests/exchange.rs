@@ -6,6 +6,7 @@ use potluck_release::block::Block;
 use potluck_release::dataset::Completeness;
 use potluck_release::files::Existing;
 use potluck_release::fit::{Regression, fit};
+use potluck_release::forecast::Asked;
 use potluck_release::model::Learner;
 use potluck_release::statement::{self, Guarantee};
 use potluck_release::{Draft, Plan, PublicDataset, Release, Study};
@@ -143,7 +144,7 @@ fn learners_that_need_mixed_rows_say_so() {
 #[test]
 fn a_plan_says_what_parties_do_and_what_the_other_method_would_give() {
     let study = study();
-    let plan = Plan::new(&study, true).unwrap();
+    let plan = Plan::new(&study, true, &Asked::default()).unwrap();
     let does = |at: usize| (plan.exchange[at].offers_to.len(), plan.exchange[at].replies_to.len());
     assert_eq!([does(0), does(1), does(2)], [(2, 0), (1, 1), (0, 2)]);
     // 96·5 bytes a person and offer, 32·8 a reply.
