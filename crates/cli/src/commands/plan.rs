@@ -9,7 +9,7 @@ use potluck_core::planning::USEFUL;
 use potluck_release::files::{Audience, check_writable, refuse_same_file, write_file};
 use potluck_release::forecast::{Alike, Asked, Forecast};
 use potluck_release::plan::{ExchangeOfParty, ExpectedAccuracy, Otherwise, Plan, PlanOfParty};
-use potluck_release::statement::{self, Guarantee, rounded_up};
+use potluck_release::statement::{self, Guarantee, for_people};
 use potluck_release::study::{Format, Method};
 use potluck_release::{AnyStudy, Error, Study};
 use potluck_report::{Layout, people_plot_in};
@@ -137,8 +137,8 @@ fn otherwise_text(plan: &Plan, otherwise: &Otherwise) -> String {
         100.0 * plan.outlook.recovered,
         number(otherwise.outlook.coefficient_error),
         number(plan.outlook.coefficient_error),
-        rounded_up(otherwise.joint.epsilon),
-        rounded_up(plan.joint.epsilon),
+        for_people(otherwise.joint.epsilon),
+        for_people(plan.joint.epsilon),
     )
 }
 
