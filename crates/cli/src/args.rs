@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use potluck_party::sql::Dialect;
-use potluck_release::model::Learner;
+use potluck_release::model::{Kind, Learner};
 use potluck_simulation::RELEASES;
 
 use hub::HubCommand;
@@ -89,8 +89,10 @@ pub(crate) enum Command {
     Sums(Sums),
     /// Lay the releases of a study side by side
     Join(Join),
-    /// Fit a linear regression on a public dataset
+    /// Fit a linear or logistic regression on a public dataset
     Fit(Fit),
+    /// Show how columns of a public dataset go together
+    Correlate(Correlate),
     /// Predict with a model; CSV on stdout
     Predict(Predict),
     /// Describe a study, release, public dataset, model or event log
@@ -553,10 +555,29 @@ impl From<LearnerArgument> for Learner {
     }
 }
 
+/// What is regressed, as an argument.
+#[derive(Clone, Copy, ValueEnum)]
+pub(crate) enum KindArgument {
+    /// The label itself
+    Linear,
+    /// The log odds of a label with two levels, or of `column=level`: odds ratios and probabilities
+    Logistic,
+}
+
+impl From<KindArgument> for Kind {
+    fn from(kind: KindArgument) -> Self {
+        match kind {
+            KindArgument::Linear => Self::Linear,
+            KindArgument::Logistic => Self::Logistic,
+        }
+    }
+}
+
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
   potluck fit public.parquet --label pressure
+  potluck fit public.parquet --label stroke=yes --model logistic
   potluck fit public.parquet --label pressure --features age,bmi,smoker --report report.html --out model.json
   potluck fit public.parquet --label region=north --learner ols --json")]
 pub(crate) struct Fit {
@@ -572,6 +593,9 @@ pub(crate) struct Fit {
     /// One column to explain it with, may be repeated; for names with commas
     #[arg(long, value_name = "COL", conflicts_with = "features")]
     pub(crate) feature: Vec<String>,
+    /// What to regress
+    #[arg(long, value_enum, default_value_t = KindArgument::Linear)]
+    pub(crate) model: KindArgument,
     /// How to learn
     #[arg(long, value_enum, default_value_t = LearnerArgument::Posterior)]
     pub(crate) learner: LearnerArgument,
@@ -587,6 +611,36 @@ pub(crate) struct Fit {
     /// Write the model
     #[arg(long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
+}
+
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  potluck correlate public.parquet
+  potluck correlate public.parquet --columns pressure,salt --given age,bmi
+  potluck correlate public.parquet --together --report correlations.html --json")]
+pub(crate) struct Correlate {
+    /// The public dataset
+    #[arg(value_name = "DATASET")]
+    pub(crate) dataset: PathBuf,
+    /// The columns, separated by commas [default: all]
+    #[arg(long, value_name = "COL,…", value_delimiter = ',')]
+    pub(crate) columns: Option<Vec<String>>,
+    /// One column, may be repeated; for names with commas
+    #[arg(long, value_name = "COL", conflicts_with = "columns")]
+    pub(crate) column: Vec<String>,
+    /// Columns to hold fixed, separated by commas: partial correlations
+    #[arg(long, value_name = "COL,…", value_delimiter = ',')]
+    pub(crate) given: Vec<String>,
+    /// Level of the intervals
+    #[arg(long, default_value_t = 0.95, allow_negative_numbers = true)]
+    pub(crate) level: f64,
+    /// Widen the intervals so that all of them hold together at the level (Bonferroni)
+    #[arg(long)]
+    pub(crate) together: bool,
+    /// Write a report with a picture: one self-contained HTML file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) report: Option<PathBuf>,
 }
 
 #[derive(Args)]

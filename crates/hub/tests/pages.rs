@@ -305,6 +305,7 @@ fn explored_regressions_are_those_of_the_library() {
             &Regression {
                 label: "pressure".to_owned(),
                 features,
+                kind: potluck_release::model::Kind::Linear,
                 learner,
                 ridge: Ridge::new(DEFAULT_RIDGE).unwrap(),
                 level: Level::new(level).unwrap(),

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use arrow_array::{Array, StringArray};
 use potluck_release::Model;
-use potluck_release::model::Term;
+use potluck_release::model::{Kind, Probability, Term};
 use potluck_release::study::{MISSING_TOKENS, Unknown};
 use serde_json::json;
 
@@ -32,8 +32,30 @@ pub enum Form {
     Json,
 }
 
-/// Writes one prediction a row: the ids if `id_column` is given, then the label. Of a table that
-/// cannot be predicted from, nothing is written.
+/// What a feature is of one row; nothing if it is missing.
+type Row<'a> = &'a dyn Fn(&Term) -> Option<f64>;
+
+/// A prediction as it is written.
+struct Predicted {
+    value: f64,
+    /// Lower and upper end of its interval, of a logistic regression.
+    interval: Option<[f64; 2]>,
+}
+
+impl Predicted {
+    fn of(model: &Model, row: Row<'_>) -> Self {
+        match model.probability(row) {
+            Some(Probability { estimate, low, high }) => {
+                Self { value: estimate, interval: Some([low, high]) }
+            }
+            None => Self { value: model.predict(row), interval: None },
+        }
+    }
+}
+
+/// Writes one prediction a row: the ids if `id_column` is given, then the label; of a logistic
+/// regression its probability with the ends of its interval. Of a table that cannot be predicted
+/// from, nothing is written.
 pub fn predict(
     model: &Model,
     table: &Table,
@@ -47,10 +69,12 @@ pub fn predict(
         Form::Json => Sheet::Json(out),
     };
     let mut rows = 0;
-    for_each_batch(model, table, id_column, &(), |ids, predictions| {
-        for (row, &prediction) in predictions.iter().enumerate() {
+    let with_interval = model.kind == Kind::Logistic;
+    let of_row = |row: Row<'_>| Predicted::of(model, row);
+    for_each_batch(model, table, id_column, &(), of_row, |ids, predictions| {
+        for (row, prediction) in predictions.iter().enumerate() {
             if rows == 0 {
-                sheet.begin(&label, id_column)?;
+                sheet.begin(&label, id_column, with_interval)?;
             }
             sheet.row(rows, ids.map(|ids| ids.value(row)), prediction)?;
             rows += 1;
@@ -58,7 +82,7 @@ pub fn predict(
         Ok::<(), PredictError>(())
     })?;
     if rows == 0 {
-        sheet.begin(&label, id_column)?;
+        sheet.begin(&label, id_column, with_interval)?;
     }
     Ok(sheet.end()?)
 }
@@ -70,24 +94,32 @@ enum Sheet<'a> {
 }
 
 impl Sheet<'_> {
-    fn begin(&mut self, label: &str, id_column: Option<&str>) -> io::Result<()> {
+    fn begin(&mut self, label: &str, id_column: Option<&str>, with_interval: bool) -> io::Result<()> {
+        let ends = if with_interval { &["low", "high"][..] } else { &[] };
         match self {
-            Self::Csv(writer) => writer.write_record(id_column.into_iter().chain([label])).map_err(output),
+            Self::Csv(writer) => {
+                let names = id_column.into_iter().chain([label]).chain(ends.iter().copied());
+                writer.write_record(names).map_err(output)
+            }
             Self::Json(out) => write!(out, "{{\"label\": {}, \"predictions\": [", json!(label)),
         }
     }
 
-    fn row(&mut self, before: u64, id: Option<&str>, prediction: f64) -> io::Result<()> {
+    fn row(&mut self, before: u64, id: Option<&str>, predicted: &Predicted) -> io::Result<()> {
         match self {
             Self::Csv(writer) => {
-                let prediction = prediction.to_string();
-                writer.write_record(id.into_iter().chain([prediction.as_str()])).map_err(output)
+                let numbers = [predicted.value].into_iter().chain(predicted.interval.into_iter().flatten());
+                let numbers: Vec<String> = numbers.map(|number| number.to_string()).collect();
+                writer.write_record(id.into_iter().chain(numbers.iter().map(String::as_str))).map_err(output)
             }
             Self::Json(out) => {
-                let row = match id {
-                    Some(id) => json!({ "id": id, "prediction": prediction }),
-                    None => json!({ "prediction": prediction }),
-                };
+                let mut row = json!({ "prediction": predicted.value });
+                if let Some(id) = id {
+                    row["id"] = id.into();
+                }
+                if let Some([low, high]) = predicted.interval {
+                    (row["low"], row["high"]) = (low.into(), high.into());
+                }
                 write!(out, "{}\n{row}", if before == 0 { "" } else { "," })
             }
         }
@@ -104,14 +136,38 @@ impl Sheet<'_> {
     }
 }
 
-/// One prediction a row.
-pub fn predictions(model: &Model, table: &Table, observer: &dyn Observer) -> Result<Vec<f64>, Error> {
+/// What `of_row` says of each row.
+fn each<T: Clone>(
+    model: &Model,
+    table: &Table,
+    observer: &dyn Observer,
+    of_row: impl Fn(Row<'_>) -> T,
+) -> Result<Vec<T>, Error> {
     let mut all = Vec::new();
-    for_each_batch(model, table, None, observer, |_, predictions| {
-        all.extend_from_slice(predictions);
+    for_each_batch(model, table, None, observer, of_row, |_, found| {
+        all.extend_from_slice(found);
         Ok::<(), Error>(())
     })?;
     Ok(all)
+}
+
+/// One prediction a row; of a logistic regression, a probability.
+pub fn predictions(model: &Model, table: &Table, observer: &dyn Observer) -> Result<Vec<f64>, Error> {
+    each(model, table, observer, |row| model.predict(row))
+}
+
+/// The probability of each row with its interval, by a logistic regression; of another, nothing.
+pub fn probabilities(
+    model: &Model,
+    table: &Table,
+    observer: &dyn Observer,
+) -> Result<Option<Vec<Probability>>, Error> {
+    Ok(each(model, table, observer, |row| model.probability(row))?.into_iter().collect())
+}
+
+/// The predicted log odds of each row, by a logistic regression; of another, nothing.
+pub fn log_odds(model: &Model, table: &Table, observer: &dyn Observer) -> Result<Option<Vec<f64>>, Error> {
+    Ok(each(model, table, observer, |row| model.log_odds(row))?.into_iter().collect())
 }
 
 /// The label of each row, NaN where it is missing: a number, or 1 where it is the level and 0 where
@@ -150,13 +206,15 @@ pub fn needed_columns(model: &Model) -> Vec<String> {
     columns
 }
 
-/// Calls `take` with the predictions for every batch, and with its ids if `id_column` is given.
-fn for_each_batch<E: From<Error>>(
+/// Calls `take` with what `of_row` says of every row of a batch, and with its ids if `id_column` is
+/// given.
+fn for_each_batch<T, E: From<Error>>(
     model: &Model,
     table: &Table,
     id_column: Option<&str>,
     observer: &dyn Observer,
-    mut take: impl FnMut(Option<&StringArray>, &[f64]) -> Result<(), E>,
+    of_row: impl Fn(Row<'_>) -> T,
+    mut take: impl FnMut(Option<&StringArray>, &[T]) -> Result<(), E>,
 ) -> Result<(), E> {
     let columns = needed_columns(model);
     let numeric: Vec<bool> = columns
@@ -188,7 +246,7 @@ fn for_each_batch<E: From<Error>>(
             _ => None,
         };
         let prediction = |row: usize| {
-            model.predict(|term: &Term| {
+            of_row(&|term: &Term| {
                 let at = columns.iter().position(|column| column == term.column())?;
                 match &inputs[at] {
                     Input::Numbers(numbers) => Some(numbers[row]),
@@ -196,7 +254,7 @@ fn for_each_batch<E: From<Error>>(
                 }
             })
         };
-        let predictions: Vec<f64> = (0..batch.num_rows()).map(prediction).collect();
+        let predictions: Vec<T> = (0..batch.num_rows()).map(prediction).collect();
         take(ids.as_ref(), &predictions)?;
         first += batch.num_rows() as u64;
         progress(observer)(first)?;

@@ -36,9 +36,33 @@ pub enum FindingKind {
     LabelMissing,
     /// Many values of the feature are missing.
     FeatureMissing,
+    /// Noise hides how rare the label is, or features tell nearly everybody apart: log odds are not
+    /// bounded by what is known.
+    OddsUnbounded,
+    /// So few people have both level and label that noise hides them.
+    LevelRare,
+    /// The feature is not shaped like a bell, which log odds of a rare label do not forgive.
+    FeatureShape,
 }
 
 impl FindingKind {
+    /// All of them.
+    pub const ALL: [Self; 13] = [
+        Self::LabelTails,
+        Self::FeatureTails,
+        Self::LabelUnresolved,
+        Self::FeatureUnresolved,
+        Self::Confounders,
+        Self::NobodyInCommon,
+        Self::OverlapUnseen,
+        Self::OverlapUndeclared,
+        Self::LabelMissing,
+        Self::FeatureMissing,
+        Self::OddsUnbounded,
+        Self::LevelRare,
+        Self::FeatureShape,
+    ];
+
     /// Its name in files and programs.
     pub fn name(self) -> &'static str {
         match self {
@@ -52,6 +76,9 @@ impl FindingKind {
             Self::OverlapUndeclared => "overlap-undeclared",
             Self::LabelMissing => "label-missing",
             Self::FeatureMissing => "feature-missing",
+            Self::OddsUnbounded => "odds-unbounded",
+            Self::LevelRare => "level-rare",
+            Self::FeatureShape => "feature-shape",
         }
     }
 }
@@ -74,8 +101,8 @@ impl Finding {
         matches!(self.kind, FindingKind::LabelTails | FindingKind::FeatureTails)
     }
 
-    /// Whether noise hides so much, or so few people are shared, that an interval with this finding
-    /// cannot be relied on.
+    /// Whether noise hides so much, so few people are shared, or log odds are so hard to tell from
+    /// moments, that an interval with this finding cannot be relied on.
     pub fn is_about_unsure_interval(&self) -> bool {
         matches!(
             self.kind,
@@ -84,6 +111,9 @@ impl Finding {
                 | FindingKind::NobodyInCommon
                 | FindingKind::OverlapUnseen
                 | FindingKind::OverlapUndeclared
+                | FindingKind::OddsUnbounded
+                | FindingKind::LevelRare
+                | FindingKind::FeatureShape
         )
     }
 
@@ -100,6 +130,9 @@ impl Finding {
             FindingKind::OverlapUndeclared => "overlap not as declared",
             FindingKind::LabelMissing => "label often missing",
             FindingKind::FeatureMissing => "feature often missing",
+            FindingKind::OddsUnbounded => "odds unbounded",
+            FindingKind::LevelRare => "level too rare",
+            FindingKind::FeatureShape => "feature lopsided",
         }
     }
 
@@ -174,6 +207,26 @@ impl Finding {
                 " are missing: if that has to do with what they would be, its coefficient is off, and its interval does not show it.",
                 " are missing: if that has to do with what they would be, their coefficients are off, and their intervals do not show it.",
             )),
+            FindingKind::OddsUnbounded => sentence
+                .words("How rare ")
+                .name(label)
+                .words(" is cannot be told from noise, or the features tell nearly everybody apart by it. Log odds then have no bound: do not rely on ")
+                .of_every(of, "any interval", "the intervals of ", "")
+                .words(". A linear regression of it still holds."),
+            FindingKind::LevelRare => sentence
+                .words("So few people have both ")
+                .name(label)
+                .words(" and ")
+                .names(of.names, "or")
+                .words(" that noise hides how many: do not rely on ")
+                .words(of.one_or_many("its interval.", "their intervals.")),
+            FindingKind::FeatureShape => sentence.names(of.names, "and").words(of.one_or_many(
+                " has a public bound close to where most values lie, so it is not shaped like a bell, and ",
+                " have a public bound close to where most values lie, so they are not shaped like bells, and ",
+            ))
+            .name(label)
+            .words(" is rare or frequent enough for that to matter. Log odds from moments may then be off by a third: do not rely on ")
+            .words(of.one_or_many("its interval.", "their intervals.")),
         }
     }
 }
@@ -318,7 +371,10 @@ impl Model {
         let name = coefficient.term.name();
         let is_about_label = matches!(
             finding.kind,
-            FindingKind::LabelTails | FindingKind::LabelUnresolved | FindingKind::LabelMissing
+            FindingKind::LabelTails
+                | FindingKind::LabelUnresolved
+                | FindingKind::LabelMissing
+                | FindingKind::OddsUnbounded
         );
         let all = self.findings();
         let shared = all
@@ -385,18 +441,7 @@ impl Coefficient {
 mod tests {
     use super::*;
 
-    const KINDS: [FindingKind; 10] = [
-        FindingKind::LabelTails,
-        FindingKind::FeatureTails,
-        FindingKind::LabelUnresolved,
-        FindingKind::FeatureUnresolved,
-        FindingKind::Confounders,
-        FindingKind::NobodyInCommon,
-        FindingKind::OverlapUnseen,
-        FindingKind::OverlapUndeclared,
-        FindingKind::LabelMissing,
-        FindingKind::FeatureMissing,
-    ];
+    const KINDS: [FindingKind; 13] = FindingKind::ALL;
 
     fn said(kind: FindingKind, names: &[&str], every: bool) -> String {
         let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();

@@ -44,6 +44,7 @@
 
 mod canonical;
 pub mod columns;
+pub mod correlations;
 pub mod dataset;
 mod error;
 pub mod events;

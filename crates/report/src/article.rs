@@ -3,14 +3,14 @@
 
 use maud::{Markup, html};
 use potluck_release::findings::HEADING;
-use potluck_release::model::{Coefficient, Estimate, RSquared};
+use potluck_release::model::{Coefficient, Estimate, Kind, RSquared};
 use potluck_release::statement::Guarantee;
 use potluck_release::study::{Column, Domain, Missing, Party, Unknown};
 use potluck_release::summary::{self, ColumnSummary};
 use potluck_release::{Model, PublicDataset};
 
 use crate::chart::coefficients::is_cut;
-use crate::chart::parts::{NAMES, shares};
+use crate::chart::parts::{self, PARTS, shares};
 use crate::numbers::{self, Rounding};
 use crate::privacy::statement_markup;
 use crate::table::Table;
@@ -103,14 +103,20 @@ fn head(model: &Model, dataset: &PublicDataset, level: Level) -> Markup {
     html! {
         header {
             p .study { "Study " (name(&model.study)) }
-            (level.heading(&html! { "Regression of " (name(&model.label.name())) }))
+            (level.heading(&html! { (words::regression(model.kind)) " of " (name(&model.label.name())) }))
             (mismatch(model, dataset))
             (opening(model))
             p .lead { (words::headline(model)) }
             dl .facts {
                 (fact("People", html! { (numbers::count(model.diagnostics.rows)) }))
                 (fact("Parties", html! { (numbers::count(parties as u64)) }))
-                (fact("R²", r_squared(model)))
+                @match &model.classification {
+                    Some(found) => {
+                        (fact("Share", within(found.share, found.share_interval, 3)))
+                        (fact("Area under the curve", within(found.area, found.area_interval, 2)))
+                    }
+                    None => (fact("R²", r_squared(model))),
+                }
                 (fact("Privacy of each release", guarantee(&Guarantee::of_party(study))))
                 (fact(&together, guarantee(&Guarantee::joint(study, parties))))
             }
@@ -126,6 +132,14 @@ fn r_squared(model: &Model) -> Markup {
         (share(estimate, 2))
         @if let Some([low, high]) = interval { span .aside { (share(low, 2)) " to " (share(high, 2)) } }
         (mark(model.r_squared_mark()))
+    }
+}
+
+/// A share with its interval.
+fn within(value: f64, [low, high]: [f64; 2], decimals: usize) -> Markup {
+    html! {
+        (share(value, decimals))
+        span .aside { (share(low, decimals)) " to " (share(high, decimals)) }
     }
 }
 
@@ -213,6 +227,37 @@ fn estimate_cells(
     ]
 }
 
+/// Odds ratios with their intervals: by what the odds are multiplied per unit of a feature.
+fn odds_ratios(model: &Model) -> Markup {
+    let level = numbers::level(model.level);
+    let interval = format!("{level} interval");
+    let row = |one: &Coefficient| {
+        let class = if distinguishable(&one.value) { "clear" } else { "unclear" };
+        let ratio = one.value.ratio();
+        let cells = vec![
+            html! { (name(&one.term.name())) (mark(one.mark())) },
+            html! { (name(&words::rise(one))) },
+            figure(ratio.estimate, 3),
+            html! {
+                (figure(ratio.low, 3)) " to " (figure(ratio.high, 3))
+                @if !distinguishable(&one.value) { span .unseen { ", includes 1" } }
+            },
+        ];
+        (class, cells)
+    };
+    html! {
+        (Table {
+            caption: "Odds ratios",
+            columns: &[("Feature", false), ("For", false), ("Odds ratio", true), (&interval, true)],
+            rows: model.coefficients.iter().map(row).collect(),
+        }.markup())
+        p .aside {
+            "Odds ratio: by what the odds of " (name(&model.label.name())) " are multiplied when the feature rises by one unit, the others held fixed; 1 changes nothing. "
+            "Odds are the share it applies to over the share it does not."
+        }
+    }
+}
+
 fn coefficient_row(model: &Model, one: &Coefficient) -> (&'static str, Vec<Markup>) {
     let class = if distinguishable(&one.value) { "clear" } else { "unclear" };
     let what = html! { (name(&one.term.name())) (mark(one.mark())) };
@@ -267,10 +312,12 @@ pub(crate) fn coefficients(model: &Model, heading: Level) -> Markup {
     let with_parts = has_parts(model);
     let mut rows: Vec<_> = model.coefficients.iter().map(|one| coefficient_row(model, one)).collect();
     rows.push(intercept_row(model));
+    let odds = model.kind == Kind::Logistic;
     html! {
         (heading.titled("Coefficients"))
+        @if odds { (odds_ratios(model)) }
         (Table {
-            caption: "Coefficients in original units",
+            caption: if odds { "Log odds in original units" } else { "Coefficients in original units" },
             columns: &[
                 ("Feature", false),
                 ("Unit", false),
@@ -283,13 +330,13 @@ pub(crate) fn coefficients(model: &Model, heading: Level) -> Markup {
         }.markup())
         (cut_to(model))
         p .aside {
-            "Estimate: change of " (name(&model.label.name())) " per unit of the feature, the others held fixed. "
+            "Estimate: change of " @if odds { "the log odds of " } (name(&model.label.name())) " per unit of the feature, the others held fixed. "
             @if with_parts {
                 "To predict: the coefficient that predicts best, closer to 0 where the data resolve little. Read effects from the estimates; predict with this column, as " code { "potluck predict" } " does. "
             } @else {
                 "Noise share: how much of the feature's released variance is privacy noise. "
             }
-            "Intercept: " (name(&model.label.name())) " where every feature is 0"
+            "Intercept: " @if odds { "log odds of " } (name(&model.label.name())) " where every feature is 0"
             @if !model.free_intercept { ", as it follows from the public ranges" }
             "."
             @if has_findings(model) {
@@ -327,13 +374,15 @@ fn uncertainty(model: &Model, heading: Level) -> Markup {
             }
         };
     }
+    let names = parts::names(model);
     let rows = model.coefficients.iter().filter_map(|one| {
         let parts = one.parts.as_ref()?;
         let mut cells = vec![name(&one.term.name())];
-        cells.extend(shares(parts).map(|share| exactly(share, &numbers::percent(share))));
+        let shown = shares(parts).into_iter().take(names.len());
+        cells.extend(shown.map(|share| exactly(share, &numbers::percent(share))));
         Some(("", cells))
     });
-    let titles = NAMES.map(capital);
+    let titles: Vec<String> = names.iter().map(|name| capital(name)).collect();
     let mut columns = vec![("Feature", false)];
     columns.extend(titles.iter().map(|title| (title.as_str(), true)));
     html! {
@@ -343,6 +392,7 @@ fn uncertainty(model: &Model, heading: Level) -> Markup {
             figcaption {
                 "Privacy noise: what the parties added. Mixing: many people share a released row. Open correlations: how columns of different parties go together, as far as the releases do not tell. "
                 "Sampling: these people stand for others. Clipping: an allowance for values that were cut. "
+                @if names.len() == PARTS { "Approximation: an allowance for what moments do not say of log odds. " }
                 "Parts of the variance, which is the square of the standard error."
             }
         }
@@ -409,8 +459,31 @@ fn diagnostics(model: &Model, heading: Level) -> Markup {
             },
         ));
     }
+    if let Some(found) = &model.classification {
+        let level = numbers::level(model.level);
+        let interval =
+            |[low, high]: [f64; 2]| html! { (level) " interval " (share(low, 4)) " to " (share(high, 4)) };
+        rows.push(row(
+            "Share",
+            share(found.share, 4),
+            html! { "of people that " (name(&model.label.name())) " applies to; " (interval(found.share_interval)) },
+        ));
+        rows.push(row(
+            "Area under the curve",
+            share(found.area, 4),
+            html! {
+                "how likely a person that it applies to has a higher prediction than one that it does not, among new people: "
+                "½ is a guess, 1 is perfect; " (interval(found.area_interval))
+            },
+        ));
+        rows.push(row(
+            "Variance of log odds",
+            figure(found.log_odds_variance, 3),
+            html! { "between people" },
+        ));
+    }
     rows.push(row(
-        "R²",
+        if model.kind == Kind::Logistic { "R² of the linear regression" } else { "R²" },
         html! {
             @match facts.r_squared { Some(r_squared) => (share(r_squared.estimate, 4)), None => "not estimable" }
         },

@@ -11,7 +11,7 @@ use potluck_release::study::{Calibration, Study};
 use potluck_release::summary::{self, PartySummary};
 use potluck_release::{Model, PublicDataset};
 
-use crate::chart::parts::{NAMES, PARTS, shares};
+use crate::chart::parts::{self, CLIPPING, PARTS, shares};
 use crate::numbers;
 use crate::words::{self, named, of_which, split};
 
@@ -134,7 +134,7 @@ pub fn limits(model: &Model, dataset: Option<&PublicDataset>) -> Vec<Point> {
     point("What was resolved", resolved(model));
     let average = average_parts(model);
     match &average {
-        Some(average) => point("Main limit", main_limit(average)),
+        Some(average) => point("Main limit", main_limit(model, average)),
         None => point("Privacy noise", noise(model)),
     }
     let study = dataset.map(PublicDataset::study);
@@ -203,7 +203,7 @@ fn resolved(model: &Model) -> Text {
         })
 }
 
-/// The parts of the variances in the order of [`NAMES`], averaged over the features; `None` where
+/// The parts of the variances in the order of their names, averaged over the features; `None` where
 /// one is not known.
 fn average_parts(model: &Model) -> Option<[f64; PARTS]> {
     let count = model.coefficients.len() as f64;
@@ -216,8 +216,9 @@ fn average_parts(model: &Model) -> Option<[f64; PARTS]> {
     average.iter().all(|share| share.is_finite()).then_some(average)
 }
 
-fn main_limit(average: &[f64; PARTS]) -> Text {
-    let mut parts: Vec<(&str, f64)> = NAMES.into_iter().zip(*average).collect();
+fn main_limit(model: &Model, average: &[f64; PARTS]) -> Text {
+    let names = parts::names(model).iter().copied();
+    let mut parts: Vec<(&str, f64)> = names.zip(*average).collect();
     parts.sort_by(|(_, a), (_, b)| b.total_cmp(a));
     let (first, largest) = parts[0];
     // Of the names only that of correlations is a plural.
@@ -246,7 +247,7 @@ fn confounders(model: &Model) -> Option<Text> {
 }
 
 fn remedies(model: &Model, average: &[f64; PARTS], study: Option<&Study>) -> Text {
-    let [privacy, mixing, correlations, sampling, _] = *average;
+    let [privacy, mixing, correlations, sampling, ..] = *average;
     let alternatives = study.and_then(Alternatives::new);
     let rows = model.diagnostics.rows;
     let text = Text::of(
@@ -401,7 +402,7 @@ fn widest(model: &Model, parties: &[&PartySummary]) -> Text {
 }
 
 fn clipping(average: Option<&[f64; PARTS]>, model: &Model, parties: &[&PartySummary]) -> Option<Text> {
-    let share = average.map_or(0.0, |&[.., share]| share);
+    let share = average.map_or(0.0, |average| average[CLIPPING]);
     let cut = of_which(model, Coefficient::is_about_cut_values);
     let columns = parties.iter().flat_map(|party| party.columns.iter().map(move |column| (party, column)));
     let used = columns.filter(|(_, column)| is_used(model, &column.name));

@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from potluck._arrow import ArrowStream, Data
+from potluck._correlations import Correlations
 from potluck._order import Access, Order
 from potluck._progress import Progress, Tell
 from potluck._text import Text
@@ -273,6 +274,14 @@ class PublicDataset:
     def content_hash(self) -> str: ...
     def __len__(self) -> int: ...
     def moments(self) -> list[dict[str, Any]]: ...
+    def correlations(
+        self,
+        columns: Sequence[str] | None = None,
+        *,
+        given: Sequence[str] = (),
+        level: float = 0.95,
+        together: bool = False,
+    ) -> Correlations: ...
     def privacy_statement(self) -> Text: ...
     def guarantee(self) -> dict[str, dict[str, float]]: ...
     # Any: pyarrow, pandas and polars need not be installed.
@@ -299,6 +308,14 @@ class Model:
     def predictions_and_labels(
         self, data: Data, *, tmp_dir: _Path | None = None, progress: Progress = None
     ) -> tuple[_Floats, _Floats]: ...
+    def log_odds(self, data: Data, *, tmp_dir: _Path | None = None, progress: Progress = None) -> _Floats: ...
+    def probabilities(self, data: Data, *, tmp_dir: _Path | None = None, progress: Progress = None) -> _Floats: ...
+    @property
+    def kind(self) -> str: ...
+    @property
+    def label_levels(self) -> tuple[str, list[str]] | None: ...
+    @property
+    def classification(self) -> dict[str, Any] | None: ...
     @property
     def inputs(self) -> list[str]: ...
     @property
@@ -415,6 +432,7 @@ def fit(
     label: str,
     features: Sequence[str] | None,
     *,
+    kind: str,
     learner: str,
     ridge: float,
     level: float,

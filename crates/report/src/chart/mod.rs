@@ -5,6 +5,7 @@
 //! (`.potluck-chart [fill="#1A2430"]`), so the drawing itself needs no second version.
 
 pub(crate) mod coefficients;
+pub(crate) mod correlations;
 pub(crate) mod noise;
 pub(crate) mod noticed;
 pub(crate) mod parts;
@@ -61,12 +62,27 @@ mod palette {
     pub(super) const CORRELATIONS: Colour = "#008060";
     /// Allowance for clipped values.
     pub(super) const CLIPPING: Colour = "#6B3F8F";
+    /// Allowance for what moments do not say.
+    pub(super) const APPROXIMATION: Colour = "#8A3B56";
     /// What lies behind the chart.
     pub(super) const SURFACE: Colour = "#FFFFFF";
 
     #[cfg(test)]
-    pub(super) const ALL: [Colour; 12] =
-        [INK, SOFT, GRID, ZERO, CLEAR, UNCLEAR, NOISE, MIXING, CORRELATIONS, SAMPLING, CLIPPING, SURFACE];
+    pub(super) const ALL: [Colour; 13] = [
+        INK,
+        SOFT,
+        GRID,
+        ZERO,
+        CLEAR,
+        UNCLEAR,
+        NOISE,
+        MIXING,
+        CORRELATIONS,
+        SAMPLING,
+        CLIPPING,
+        APPROXIMATION,
+        SURFACE,
+    ];
 }
 
 /// The size of names in pixels.

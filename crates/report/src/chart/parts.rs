@@ -1,7 +1,7 @@
 //! What the uncertainty of each coefficient is made of, as stacked bars.
 
 use potluck_release::Model;
-use potluck_release::model::{Coefficient, Parts};
+use potluck_release::model::{Coefficient, Kind, Parts};
 
 use super::{
     Geometry, LEGEND_LINE, Layout, SMALL_SIZE, Said, axis_title, grid, palette, row_label, svg, text,
@@ -10,12 +10,28 @@ use crate::drawing::{Anchor, Axis, Canvas, Colour};
 use crate::numbers;
 
 /// The parts in the order in which they are drawn and listed.
-pub(crate) const NAMES: [&str; PARTS] =
-    ["privacy noise", "mixing", "open correlations", "sampling", "clipping"];
-const COLOURS: [Colour; PARTS] =
-    [palette::NOISE, palette::MIXING, palette::CORRELATIONS, palette::SAMPLING, palette::CLIPPING];
+const NAMES: [&str; PARTS] =
+    ["privacy noise", "mixing", "open correlations", "sampling", "clipping", "approximation"];
+const COLOURS: [Colour; PARTS] = [
+    palette::NOISE,
+    palette::MIXING,
+    palette::CORRELATIONS,
+    palette::SAMPLING,
+    palette::CLIPPING,
+    palette::APPROXIMATION,
+];
 /// How many parts there are.
-pub(crate) const PARTS: usize = 5;
+pub(crate) const PARTS: usize = 6;
+/// Where that of clipping stands.
+pub(crate) const CLIPPING: usize = 4;
+
+/// The names of the parts that a model can have: only log odds are approximated.
+pub(crate) fn names(model: &Model) -> &'static [&'static str] {
+    match model.kind {
+        Kind::Linear => &NAMES[..PARTS - 1],
+        Kind::Logistic => &NAMES,
+    }
+}
 /// Names beside each other in the legend of the narrow layout.
 const IN_NARROW_LINE: usize = 2;
 
@@ -26,9 +42,10 @@ const SWATCH_GAP: f64 = 6.0;
 /// Between two parts of a bar.
 const SEAM: f64 = 1.5;
 
-/// The parts of a coefficient's variance, in the order of [`NAMES`], as the model has them.
+/// The parts of a coefficient's variance, in the order of their names, as the model has them.
 pub(crate) fn shares(parts: &Parts) -> [f64; PARTS] {
-    [parts.privacy, parts.mixing, parts.correlations, parts.sampling, parts.clipping]
+    let Parts { privacy, mixing, correlations, sampling, clipping, approximation, .. } = *parts;
+    [privacy, mixing, correlations, sampling, clipping, approximation]
 }
 
 /// What each coefficient's uncertainty is made of, in the wide layout.
@@ -43,22 +60,22 @@ pub fn parts_plot_in(model: &Model, layout: Layout) -> String {
     let title = vec!["parts of the variance of the estimate".to_owned()];
     let legend_lines = match layout {
         Layout::Wide => 1,
-        Layout::Narrow => PARTS.div_ceil(IN_NARROW_LINE),
+        Layout::Narrow => names(model).len().div_ceil(IN_NARROW_LINE),
     };
     let geometry = Geometry::new(layout, model, title.len()).below_legend(legend_lines);
     let axis = Axis::linear((0.0, 100.0), (geometry.left, geometry.right - 12.0));
-    let rows: Vec<String> = model.coefficients.iter().map(in_words).collect();
+    let rows: Vec<String> = model.coefficients.iter().map(|one| in_words(one, names(model))).collect();
     let said = Said {
         title: "What the uncertainty of each coefficient is made of".to_owned(),
         description: format!(
             "Stacked bars, one row a feature, from 0 to 100% of the variance of its estimate: {}. {}. A table gives the numbers.",
-            NAMES.join(", "),
+            names(model).join(", "),
             rows.join("; ")
         ),
         rows: &rows,
     };
     svg(&geometry, &said, |canvas| {
-        legend(canvas, &geometry);
+        legend(canvas, &geometry, names(model));
         let step = if layout == Layout::Wide { 20 } else { 25 };
         let ticks: Vec<_> =
             (0..=100).step_by(step).map(|at| (axis.at(f64::from(at)), format!("{at}%"))).collect();
@@ -103,14 +120,14 @@ fn drawn(parts: Option<&Parts>) -> [f64; PARTS] {
     shares.map(|share| share / sum)
 }
 
-fn legend(canvas: &mut Canvas, geometry: &Geometry) {
+fn legend(canvas: &mut Canvas, geometry: &Geometry, names: &[&str]) {
     let width = |name: &str| SWATCH + SWATCH_GAP + text::ems(name) * SMALL_SIZE + 14.0;
     let in_line = match geometry.layout {
-        Layout::Wide => NAMES.len(),
+        Layout::Wide => names.len(),
         Layout::Narrow => IN_NARROW_LINE,
     };
     let mut x = geometry.left;
-    for (at, (name, colour)) in NAMES.into_iter().zip(COLOURS).enumerate() {
+    for (at, (name, colour)) in names.iter().zip(COLOURS).enumerate() {
         if at % in_line == 0 {
             x = geometry.left;
         }
@@ -118,17 +135,17 @@ fn legend(canvas: &mut Canvas, geometry: &Geometry) {
         canvas.bar((x, y - SWATCH / 2.0), (x + SWATCH, y + SWATCH / 2.0), colour);
         canvas.text(name, (x + SWATCH + SWATCH_GAP, y), Anchor::Start, SMALL_SIZE, palette::INK);
         // In several lines the names stand below each other.
-        let widest = NAMES.iter().map(|name| width(name)).fold(0.0, f64::max);
-        x += if in_line < NAMES.len() { widest } else { width(name) };
+        let widest = names.iter().map(|name| width(name)).fold(0.0, f64::max);
+        x += if in_line < names.len() { widest } else { width(name) };
     }
 }
 
-fn in_words(coefficient: &Coefficient) -> String {
+fn in_words(coefficient: &Coefficient, names: &[&str]) -> String {
     let parts = match &coefficient.parts {
         None => "not known".to_owned(),
         Some(parts) => {
             let part = |(share, name)| format!("{} {name}", numbers::percent(share));
-            shares(parts).into_iter().zip(NAMES).map(part).collect::<Vec<_>>().join(", ")
+            shares(parts).into_iter().zip(names).map(part).collect::<Vec<_>>().join(", ")
         }
     };
     format!("{}, released by {}: {parts}", coefficient.term.name(), coefficient.party)
@@ -142,15 +159,22 @@ mod tests {
     fn bars_are_whole_whatever_the_shares() {
         for shares in [
             [0.4, 0.3, 0.1, 0.1, 0.1],
-            [1.0, 0.0, 0.0, 0.0, 0.0],
-            [0.0, 0.0, 1.0, 0.0, 0.0],
-            [1e300, 1e300, 1e300, 0.0, 1e-300],
-            [f64::NAN, 0.5, 0.0, f64::INFINITY, 0.5],
-            [-1.0, 2.0, 0.0, 0.0, 1.0],
+            [1.0, 0.0, 0.0, 0.0, 0.0, 0.0],
+            [0.0, 0.0, 1.0, 0.0, 0.0, 0.0],
+            [1e300, 1e300, 1e300, 0.0, 1e-300, 0.1],
+            [f64::NAN, 0.5, 0.0, f64::INFINITY, 0.5, 0.0],
+            [-1.0, 2.0, 0.0, 0.0, 1.0, 0.5],
         ] {
-            let [privacy, mixing, correlations, sampling, clipping] = shares;
-            let drawn =
-                drawn(Some(&Parts { privacy, mixing, correlations, sampling, clipping, people: 0.0 }));
+            let [privacy, mixing, correlations, sampling, clipping, approximation] = shares;
+            let drawn = drawn(Some(&Parts {
+                privacy,
+                mixing,
+                correlations,
+                sampling,
+                clipping,
+                people: 0.0,
+                approximation,
+            }));
             assert!((drawn.iter().sum::<f64>() - 1.0).abs() < 1e-12, "{shares:?} {drawn:?}");
             assert!(drawn.iter().all(|&share| share >= 0.0), "{shares:?} {drawn:?}");
         }
@@ -163,6 +187,7 @@ mod tests {
             sampling: 0.0,
             clipping: -1.0,
             people: 0.0,
+            approximation: 0.0,
         };
         assert!(is_empty(drawn(Some(&unknown))));
     }

@@ -1,0 +1,89 @@
+//! How well log odds tell people apart.
+
+use super::curve::{Curve, nodes, sigmoid};
+use super::scores::MOST_VARIANCE;
+use super::{Interval, Level, Outcome};
+
+/// What bell-shaped log odds may miss of the area, as a share of its distance from ½
+/// (docs/LEARNERS.md#logistic).
+const MISSED: f64 = 0.05;
+
+/// The area under the curve of true against false positives: how likely a person to whom the label
+/// applies has higher predicted odds than one to whom it does not.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Discrimination {
+    /// The estimate.
+    pub area: f64,
+    /// Its interval.
+    pub interval: Interval,
+}
+
+impl Discrimination {
+    /// From what the linear regression explains on new people: log odds that explain as much.
+    pub(super) fn of(outcome: &Outcome, level: Level) -> Self {
+        let area = |explained: f64| area(outcome.share, log_odds_that_explain(outcome.share, explained));
+        let explained = outcome.explained.interval(level);
+        let [low, middle, high] = [explained.lower, outcome.explained.estimate, explained.upper].map(area);
+        let widened = |end: f64| {
+            let missed = MISSED * (middle - 0.5);
+            middle + (end - middle).signum() * (end - middle).hypot(2.0 * missed)
+        };
+        Self {
+            area: middle,
+            interval: Interval { lower: widened(low).max(0.5), upper: widened(high).min(1.0) },
+        }
+    }
+}
+
+/// The variance of bell-shaped log odds that explain this part of the label's variance.
+fn log_odds_that_explain(share: f64, explained: f64) -> f64 {
+    let explains = |variance: f64| {
+        let (_, curve) = Curve::with_mean(share, variance);
+        variance * curve.slope * curve.slope / (share * (1.0 - share))
+    };
+    let (mut low, mut high) = (0.0, 4.0 * MOST_VARIANCE);
+    for _ in 0..60 {
+        let middle = f64::midpoint(low, high);
+        if explains(middle) < explained {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    f64::midpoint(low, high)
+}
+
+/// The area under the curve of log odds with this variance.
+fn area(share: f64, variance: f64) -> f64 {
+    let (centre, curve) = Curve::with_mean(share, variance);
+    let spread = variance.sqrt();
+    let (mut below, mut area) = (0.0, 0.0);
+    for (z, weight) in nodes() {
+        let s = sigmoid(centre + spread * z);
+        let without = weight * (1.0 - s) / (1.0 - curve.mean);
+        area += weight * s / curve.mean * (below + without / 2.0);
+        below += without;
+    }
+    area
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_explained_is_a_half_and_all_is_one() {
+        assert!((area(0.3, log_odds_that_explain(0.3, -0.1)) - 0.5).abs() < 1e-6);
+        assert!(area(0.3, 2000.0) > 0.97);
+    }
+
+    /// Where log odds are small, the area is ½ + √(V/π)/2, whatever the share.
+    #[test]
+    fn small_log_odds_have_the_area_of_two_bells() {
+        for share in [0.05, 0.5] {
+            let variance: f64 = 0.01;
+            let expected = 0.5 + (variance / std::f64::consts::PI).sqrt() / 2.0;
+            assert!((area(share, variance) - expected).abs() < 5e-4, "{}", area(share, variance));
+        }
+    }
+}
