@@ -41,7 +41,9 @@ impl CorrelationForm {
     pub(crate) fn question(&self) -> Result<Question, Refusal> {
         let unacceptable = |detail: String| Refusal::Unacceptable(detail);
         let level = level(&self.level).ok_or_else(|| {
-            unacceptable("level is a number between 0 and 1, such as 0.95, or a percentage, such as 95%".to_owned())
+            unacceptable(
+                "level is a number between 0 and 1, such as 0.95, or a percentage, such as 95%".to_owned(),
+            )
         })?;
         Ok(Question {
             columns: (!self.columns.is_empty()).then(|| self.columns.clone()),

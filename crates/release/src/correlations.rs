@@ -160,7 +160,8 @@ fn ordered(correlations: &Correlations) -> Vec<String> {
     let total = |one: &String| left.iter().map(|other| size(one, other)).sum::<f64>();
     let mut chain = Vec::with_capacity(left.len());
     // Of equals the first, so that nothing is moved without a reason.
-    let most = |sizes: &[f64]| (0..sizes.len()).rev().max_by(|&a, &b| sizes[a].total_cmp(&sizes[b])).unwrap_or(0);
+    let most =
+        |sizes: &[f64]| (0..sizes.len()).rev().max_by(|&a, &b| sizes[a].total_cmp(&sizes[b])).unwrap_or(0);
     let mut next = most(&left.iter().map(total).collect::<Vec<_>>());
     while !left.is_empty() {
         let last = left.remove(next);

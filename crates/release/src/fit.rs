@@ -671,7 +671,7 @@ impl FoundOdds {
         let explained = explained_share(&evidence, label, features)?;
         let outcome = material.outcome(label, explained)?;
         let shapes: Vec<Shape> = features.iter().map(|&feature| material.shape(feature)).collect();
-        let Logistic { posterior, centre, prediction_centre, variance, discrimination, doubts } =
+        let Logistic { posterior, centre, prediction_centre, variance, calibration, discrimination, doubts } =
             logistic(&evidence, label, features, level, &outcome, &shapes)?;
         let degrees = posterior.estimate.degrees();
         let mut found = Found::of_posterior(material, posterior, &explained, features, level, dataset);
@@ -683,7 +683,7 @@ impl FoundOdds {
         }
         let sampling = outcome.share * (1.0 - outcome.share) / outcome.people;
         let reach = two_sided_quantile(level, degrees) * outcome.error.hypot(sampling.sqrt());
-        let area = discrimination.interval;
+        let (area, slopes) = (discrimination.interval, calibration.interval(level));
         Ok(Self {
             found,
             scale: LabelScale {
@@ -696,6 +696,8 @@ impl FoundOdds {
                 share_interval: [(outcome.share - reach).max(0.0), (outcome.share + reach).min(1.0)],
                 area: discrimination.area,
                 area_interval: [area.lower, area.upper],
+                calibration: calibration.slope(),
+                calibration_interval: [slopes.lower, slopes.upper],
                 log_odds_variance: variance,
             },
         })

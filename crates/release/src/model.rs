@@ -302,6 +302,11 @@ pub struct Classification {
     pub area: f64,
     /// Lower and upper end of its interval.
     pub area_interval: [f64; 2],
+    /// How much of predicted differences of shares shows on new people, before predictions were
+    /// shrunk by as much as this can be believed: 1 is well calibrated.
+    pub calibration: f64,
+    /// Lower and upper end of its interval.
+    pub calibration_interval: [f64; 2],
     /// Variance of the log odds between people.
     pub log_odds_variance: f64,
 }

@@ -476,6 +476,15 @@ fn diagnostics(model: &Model, heading: Level) -> Markup {
                 "½ is a guess, 1 is perfect; " (interval(found.area_interval))
             },
         ));
+        let [low, high] = found.calibration_interval;
+        rows.push(row(
+            "Calibration slope",
+            figure(found.calibration, 3),
+            html! {
+                "how much of predicted differences shows on new people, 1 is all of it; " (level) " interval "
+                (figure(low, 3)) " to " (figure(high, 3)) "; predictions are shrunk by it as far as it can be believed"
+            },
+        ));
         rows.push(row(
             "Variance of log odds",
             figure(found.log_odds_variance, 3),

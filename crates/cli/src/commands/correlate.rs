@@ -80,7 +80,8 @@ fn triangle(found: &Correlations) -> String {
         .enumerate()
         .map(|(at, one)| {
             let name = format!("{} {one}", at + 1);
-            let beside = (0..columns.len() - 1).map(|other| if other < at { cell(one, &columns[other]) } else { String::new() });
+            let beside = (0..columns.len() - 1)
+                .map(|other| if other < at { cell(one, &columns[other]) } else { String::new() });
             std::iter::once(name).chain(beside).collect()
         })
         .collect();

@@ -171,10 +171,12 @@ fn facts(model: &Model) -> String {
             format!(
                 "\nn = {rows}, released rows = {released}, R² of the linear regression = {known}{mark}\n\
                  share of {} = {}\n\
-                 area under the curve = {} on new people\n",
+                 area under the curve = {} on new people\n\
+                 calibration slope = {} on new people, before predictions were shrunk by it\n",
                 model.label.name(),
                 within(found.share, found.share_interval),
                 within(found.area, found.area_interval),
+                within(found.calibration, found.calibration_interval),
             )
         }
     };

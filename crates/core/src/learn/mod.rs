@@ -31,7 +31,7 @@ pub use coefficients::{Affine, Coefficients, Covariance, Interval, Level, Origin
 pub use correlation::{Correlation, correlation};
 pub use least_squares::{Estimand, Fit, Ridge, Spectrum, Stability, debiased, ols};
 pub use local::{Centre, Clipping, LocalMoments, PresentValues, Tails};
-pub use logistic::{Discrimination, Doubt, Logistic, Outcome, Shape, logistic};
+pub use logistic::{Calibration, Discrimination, Doubt, Logistic, Outcome, Shape, logistic};
 pub use moments::{Moments, Solution};
 pub use posterior::{
     ColumnShift, Concern, DeclaredOverlaps, Evidence, ExplainedShare, Overlap, OverlapConcern, PartyPeople,

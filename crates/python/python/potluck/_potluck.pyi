@@ -278,7 +278,7 @@ class PublicDataset:
         self,
         columns: Sequence[str] | None = None,
         *,
-        given: Sequence[str] = (),
+        given: Sequence[str] = ...,
         level: float = 0.95,
         together: bool = False,
     ) -> Correlations: ...

@@ -1,12 +1,63 @@
-//! How well log odds tell people apart.
+//! How far predictions hold on new people, and how well they tell them apart.
 
 use super::curve::{Curve, nodes, sigmoid};
 use super::scores::MOST_VARIANCE;
-use super::{Interval, Level, Outcome};
+use super::{ExplainedShare, Interval, Level, Outcome};
 
 /// What bell-shaped log odds may miss of the area, as a share of its distance from ½
 /// (docs/LEARNERS.md#logistic).
 const MISSED: f64 = 0.05;
+
+/// Standard deviation beforehand of a calibration slope about 1.
+const SLOPE_PRIOR: f64 = 0.25;
+/// Shrunk predictions are hardly less than half of what they should be.
+const MOST_SLOPE: f64 = 2.0;
+
+/// How much of predicted differences shows on new people: the slope of the label on its linear
+/// prediction. 1 is well calibrated; below, predictions are too far apart.
+#[derive(Debug, Clone, Copy)]
+pub struct Calibration {
+    /// What predictions vary by, as a share of the label's variance.
+    predicted: f64,
+    explained: ExplainedShare,
+}
+
+impl Calibration {
+    /// Of predictions that vary by this share of the label's variance. They explain twice their
+    /// covariance with the label less that share, so the slope is half of both over it.
+    pub(super) fn new(explained: ExplainedShare, predicted: f64) -> Self {
+        Self { predicted: predicted.max(1e-6), explained }
+    }
+
+    fn with(&self, explained: f64) -> f64 {
+        (explained + self.predicted) / (2.0 * self.predicted)
+    }
+
+    /// The slope.
+    pub fn slope(&self) -> f64 {
+        self.with(self.explained.estimate)
+    }
+
+    /// Its interval.
+    pub fn interval(&self, level: Level) -> Interval {
+        let Interval { lower, upper } = self.explained.interval(level);
+        Interval { lower: self.with(lower), upper: self.with(upper) }
+    }
+
+    /// What linear coefficients to predict with are multiplied by: the slope as far as it can be
+    /// believed, and never more than 1.
+    pub(super) fn believed(&self) -> f64 {
+        let doubt = (self.explained.standard_error / (2.0 * self.predicted)).powi(2);
+        let prior = SLOPE_PRIOR * SLOPE_PRIOR;
+        ((doubt + prior * self.slope()) / (doubt + prior)).clamp(0.0, 1.0)
+    }
+
+    /// The share of the label's variance that goes with the prediction, given the slope; none where
+    /// it goes against it.
+    fn told(&self, slope: f64) -> f64 {
+        slope.clamp(0.0, MOST_SLOPE).powi(2) * self.predicted
+    }
+}
 
 /// The area under the curve of true against false positives: how likely a person to whom the label
 /// applies has higher predicted odds than one to whom it does not.
@@ -19,11 +70,12 @@ pub struct Discrimination {
 }
 
 impl Discrimination {
-    /// From what the linear regression explains on new people: log odds that explain as much.
-    pub(super) fn of(outcome: &Outcome, level: Level) -> Self {
-        let area = |explained: f64| area(outcome.share, log_odds_that_explain(outcome.share, explained));
-        let explained = outcome.explained.interval(level);
-        let [low, middle, high] = [explained.lower, outcome.explained.estimate, explained.upper].map(area);
+    /// From how predictions go with the label on new people: log odds that go with it as much.
+    pub(super) fn of(outcome: &Outcome, calibration: &Calibration, level: Level) -> Self {
+        let area =
+            |slope: f64| area(outcome.share, log_odds_that_explain(outcome.share, calibration.told(slope)));
+        let slopes = calibration.interval(level);
+        let [low, middle, high] = [slopes.lower, calibration.slope(), slopes.upper].map(area);
         let widened = |end: f64| {
             let missed = MISSED * (middle - 0.5);
             middle + (end - middle).signum() * (end - middle).hypot(2.0 * missed)

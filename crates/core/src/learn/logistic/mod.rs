@@ -13,7 +13,7 @@ use faer::{Col, Mat, Scale};
 
 use super::{ExplainedShare, Interval, LearnError, Level, Posterior};
 use curve::Curve;
-pub use discrimination::Discrimination;
+pub use discrimination::{Calibration, Discrimination};
 pub(in crate::learn) use scores::Features;
 use scores::{Equations, MOST_VARIANCE, variance_of_log_odds};
 
@@ -82,6 +82,8 @@ pub struct Logistic {
     pub prediction_centre: f64,
     /// Variance of the log odds among people.
     pub variance: f64,
+    /// How far predictions hold on new people.
+    pub calibration: Calibration,
     /// How well it tells people apart.
     pub discrimination: Discrimination,
     /// What speaks against each coefficient beyond its concerns.
@@ -211,19 +213,37 @@ impl<'a> LogOdds<'a> {
     }
 }
 
-/// Log odds to predict with, from linear coefficients to predict with: those whose predictions
-/// have the moments that the linear ones give. Their value at the centre comes last.
-pub(super) fn to_predict(
-    outcome: &Outcome,
-    shapes: &[Shape],
-    features: &Features,
-    weights: &[f64],
-) -> (Vec<f64>, f64) {
-    let c = features.covariances(&(column(weights) * Scale(outcome.unit)));
-    let variance = variance_of_log_odds(outcome, shapes, features, &c, 1.0);
-    let equations = Equations::at(shapes, features, outcome.share, variance);
-    let (t, _) = equations.solve(&c);
-    (features.coefficients(&t).iter().copied().collect(), equations.centre)
+/// Log odds to predict with.
+pub(super) struct ToPredict {
+    pub(super) weights: Vec<f64>,
+    /// Where every feature is at its centre.
+    pub(super) centre: f64,
+    pub(super) calibration: Calibration,
+}
+
+impl ToPredict {
+    /// From linear coefficients to predict with, which explain this share of the label as the
+    /// posterior mean has it: log odds whose predictions have the moments that the linear ones
+    /// give, as far as these hold on new people.
+    pub(super) fn new(
+        outcome: &Outcome,
+        shapes: &[Shape],
+        features: &Features,
+        weights: &[f64],
+        explained: f64,
+    ) -> Self {
+        let calibration = Calibration::new(outcome.explained, explained);
+        let believed = Scale(outcome.unit * calibration.believed());
+        let c = features.covariances(&(column(weights) * believed));
+        let variance = variance_of_log_odds(outcome, shapes, features, &c, 1.0);
+        let equations = Equations::at(shapes, features, outcome.share, variance).cautious();
+        let (t, _) = equations.solve(&c);
+        Self {
+            weights: features.coefficients(&t).iter().copied().collect(),
+            centre: equations.centre,
+            calibration,
+        }
+    }
 }
 
 /// Learns the logistic regression of a label with two levels on `features`, one shape each, with
@@ -237,13 +257,19 @@ pub fn logistic(
     shapes: &[Shape],
 ) -> Result<Logistic, LearnError> {
     let read = super::posterior::log_odds(evidence, label, features, level, outcome, shapes)?;
-    let (posterior, scale, moments, prediction_centre) = read;
+    let (posterior, scale, moments, to_predict) = read;
+    let known = posterior.estimate.weights().iter().chain(&posterior.weights);
+    let ends = posterior.intervals.iter().flat_map(|interval| [interval.lower, interval.upper]);
+    if !known.copied().chain(ends).all(f64::is_finite) {
+        return Err(LearnError::Overflow);
+    }
     Ok(Logistic {
         doubts: scale.doubts(&moments, posterior.estimate.weights()),
         posterior,
         centre: scale.centre(),
-        prediction_centre,
+        prediction_centre: to_predict.centre,
         variance: scale.variance.0,
-        discrimination: Discrimination::of(outcome, level),
+        discrimination: Discrimination::of(outcome, &to_predict.calibration, level),
+        calibration: to_predict.calibration,
     })
 }

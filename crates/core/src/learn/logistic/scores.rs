@@ -15,6 +15,8 @@ use super::{Outcome, Shape};
 /// How often a label may at least, and at most, seem to apply where a level does, as a share of its
 /// odds in all: noise takes it beyond 0 and 1.
 const LEAST_ODDS: f64 = 0.02;
+/// The same to predict with: noise that makes a rare level tell nearly all must not cost much.
+const LEAST_ODDS_TO_PREDICT: f64 = 0.2;
 /// Log odds that vary more than this tell nearly all people apart, and coefficients grow without
 /// bound.
 pub(super) const MOST_VARIANCE: f64 = 25.0;
@@ -80,6 +82,7 @@ pub(super) struct Equations<'a> {
     features: &'a Features,
     share: f64,
     variance: f64,
+    least_odds: f64,
     /// Mean of the log odds, and the curve there.
     pub(super) centre: f64,
     pub(super) curve: Curve,
@@ -95,7 +98,12 @@ struct Solved {
 impl<'a> Equations<'a> {
     pub(super) fn at(shapes: &'a [Shape], features: &'a Features, share: f64, variance: f64) -> Self {
         let (centre, curve) = Curve::with_mean(share, variance);
-        Self { shapes, features, share, variance, centre, curve }
+        Self { shapes, features, share, variance, least_odds: LEAST_ODDS, centre, curve }
+    }
+
+    /// The same where levels tell less of the label, to predict with.
+    pub(super) fn cautious(self) -> Self {
+        Self { least_odds: LEAST_ODDS_TO_PREDICT, ..self }
     }
 
     fn solved(&self, feature: usize, c: f64) -> Solved {
@@ -104,7 +112,7 @@ impl<'a> Equations<'a> {
         };
         let within = |share: f64| {
             let odds = self.share / (1.0 - self.share);
-            let (least, most) = (LEAST_ODDS * odds, odds / LEAST_ODDS);
+            let (least, most) = (self.least_odds * odds, odds / self.least_odds);
             share.clamp(least / (1.0 + least), most / (1.0 + most))
         };
         // How often the label applies with the level and without it.

@@ -219,8 +219,8 @@ fn variances(learned: &Learned, at: &Linearised, rows: &Mat<f64>) -> Vec<f64> {
 struct ToPredict {
     weights: Vec<f64>,
     explained: f64,
-    /// Log odds at the centre of the features, where they are wanted.
-    centre: f64,
+    /// Log odds instead of the weights, where they are wanted.
+    odds: Option<logistic::ToPredict>,
 }
 
 impl ToPredict {
@@ -238,11 +238,11 @@ impl ToPredict {
         let weights = reader.believed(&(&learned.back * losses.undone(&learned)));
         let explained = learned.explained();
         let Some(Wanted { outcome, shapes }) = odds else {
-            return Ok(Self { weights, explained, centre: 0.0 });
+            return Ok(Self { weights, explained, odds: None });
         };
         let moments = reader.features(&learned.h, &learned.h_inverse, shapes);
-        let (weights, centre) = logistic::to_predict(outcome, shapes, &moments, &weights);
-        Ok(Self { weights, explained, centre })
+        let odds = logistic::ToPredict::new(outcome, shapes, &moments, &weights, explained);
+        Ok(Self { weights: odds.weights.clone(), explained, odds: Some(odds) })
     }
 }
 
@@ -264,7 +264,7 @@ pub fn posterior(
 }
 
 /// Learns the logistic regression of `label` on `features`: with the scale that coefficients are
-/// read on, the features' moments, and the log odds at their centre to predict with.
+/// read on, the features' moments, and log odds to predict with.
 pub(super) fn log_odds<'a>(
     evidence: &Evidence<'_>,
     label: usize,
@@ -272,18 +272,19 @@ pub(super) fn log_odds<'a>(
     level: Level,
     outcome: &'a Outcome,
     shapes: &'a [Shape],
-) -> Result<(Posterior, LogOdds<'a>, Features, f64), LearnError> {
+) -> Result<(Posterior, LogOdds<'a>, Features, logistic::ToPredict), LearnError> {
     let wanted = Wanted { outcome, shapes };
     let found = learn(evidence, label, features, level, Some(wanted))?;
     let (scale, moments) = found.odds.ok_or(LearnError::Overflow)?;
-    Ok((found.posterior, scale, moments, found.prediction_centre))
+    let to_predict = found.to_predict.ok_or(LearnError::Overflow)?;
+    Ok((found.posterior, scale, moments, to_predict))
 }
 
 /// A regression, on the scale that was wanted.
 struct Found<'a> {
     posterior: Posterior,
     odds: Option<(LogOdds<'a>, Features)>,
-    prediction_centre: f64,
+    to_predict: Option<logistic::ToPredict>,
 }
 
 /// Coefficients at one linearisation, on the scale that is wanted.
@@ -428,5 +429,5 @@ fn learn<'a>(
         estimate: Coefficients::new((0..d).map(|j| mixture.quantile(j, 0.5)).collect(), covariance, degrees),
         intervals: (0..d).map(interval).collect(),
     };
-    Ok(Found { posterior, odds, prediction_centre: to_predict.centre })
+    Ok(Found { posterior, odds, to_predict: to_predict.odds })
 }
