@@ -353,13 +353,17 @@ fn odds_and_correlations_are_explored_too() {
     odds.says("(&quot;model&quot;, &quot;logistic&quot;)");
     let number = browser.get(&format!("/studies/{id}/explore?label=pressure&model=logistic")).sound(422);
     number.says("only a label with levels has odds");
-    browser.get(&format!("/studies/{id}/explore?label=smoker&model=cubic")).sound(422).says("model is linear or logistic");
+    browser
+        .get(&format!("/studies/{id}/explore?label=smoker&model=cubic"))
+        .sound(422)
+        .says("model is linear or logistic");
     browser.get(&format!("/studies/{id}/explore")).sound(200).says(&format!("/studies/{id}/correlations"));
 
     let page = browser.get(&format!("/studies/{id}/correlations")).sound(200);
     page.says("<svg");
     page.says("potluck correlate public.parquet");
-    let some = browser.get(&format!("/studies/{id}/correlations?column=age&column=pressure&given=smoker&together=true"));
+    let some = browser
+        .get(&format!("/studies/{id}/correlations?column=age&column=pressure&given=smoker&together=true"));
     some.sound(200).says("Partial correlations");
     browser.get(&format!("/studies/{id}/correlations?column=age")).sound(422).says("at least two");
     browser.get("/studies/none/correlations").sound(404);

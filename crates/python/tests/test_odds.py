@@ -41,7 +41,7 @@ def test_what_it_found(odds):
     assert (odds.conf_int(level=0.5)[:, 0] >= odds.conf_int()[:, 0]).all()
     assert 0 < odds.share_ < 1
     low, high = odds.roc_auc_interval_
-    assert 0.5 <= low <= odds.roc_auc_ <= high <= 1
+    assert 0 <= low <= odds.roc_auc_ <= high <= 1
     assert "ROC AUC" in odds.summary() and "Logistic regression" in odds.summary()
     assert "Odds ratio" in odds.report_html()
 

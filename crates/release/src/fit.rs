@@ -669,7 +669,7 @@ impl FoundOdds {
     ) -> Result<Self, Error> {
         let evidence = material.evidence()?;
         let explained = explained_share(&evidence, label, features)?;
-        let outcome = material.outcome(label, explained)?;
+        let outcome = material.outcome(label, explained);
         let shapes: Vec<Shape> = features.iter().map(|&feature| material.shape(feature)).collect();
         let Logistic { posterior, centre, prediction_centre, variance, calibration, discrimination, doubts } =
             logistic(&evidence, label, features, level, &outcome, &shapes)?;
@@ -733,18 +733,18 @@ impl LabelScale {
 
 impl Material<'_> {
     /// What is known of a label as an outcome that people have or not.
-    fn outcome(&self, label: usize, explained: ExplainedShare) -> Result<Outcome, Error> {
+    fn outcome(&self, label: usize, explained: ExplainedShare) -> Outcome {
         let units = &self.units[label];
         let people = self.study.definition().rows() as f64;
         // A share that noise takes to 0 or beyond is not known to be more than its noise.
         let least = units.mean_noise.max(1.0 / people).min(0.5);
-        Ok(Outcome {
+        Outcome {
             share: units.affine.mid().clamp(least, 1.0 - least),
             error: units.mean_noise,
             unit: units.affine.half(),
             explained,
             people,
-        })
+        }
     }
 
     /// What is known of the shape of a feature.

@@ -2,6 +2,7 @@
 
 use maud::{Markup, html};
 use potluck_release::correlations::{Correlations, Pair};
+use potluck_release::findings::Finding;
 
 use crate::Layout;
 use crate::chart::correlations::correlation_plot_in;
@@ -93,8 +94,12 @@ fn many(correlations: &Correlations) -> Markup {
 
 fn row(pair: &Pair) -> (&'static str, Vec<Markup>) {
     let class = if pair.resolved { "clear" } else { "unclear" };
-    let shown = |value: f64| exactly(value, &format!("{value:.3}").replace('-', "−"));
-    let short: Vec<&str> = pair.findings.iter().map(|finding| finding.short()).collect();
+    // What rounds to 0 has no sign.
+    let shown = |value: f64| {
+        let rounded = (value * 1000.0).round() / 1000.0 + 0.0;
+        exactly(value, &format!("{rounded:.3}").replace('-', "−"))
+    };
+    let short: Vec<&str> = pair.findings.iter().map(Finding::short).collect();
     let cells = vec![
         html! { (name(&pair.one)) " and " (name(&pair.other)) },
         shown(pair.estimate),

@@ -6,7 +6,7 @@ use maud::{Markup, html};
 use potluck_core::accounting::{Epsilon, Mu};
 use potluck_core::calibrated::{Layout, Plan};
 use potluck_release::findings::{self, Finding, FindingKind, Sentence};
-use potluck_release::model::{Coefficient, Estimand, Learner};
+use potluck_release::model::{Coefficient, Estimand, Kind, Learner};
 use potluck_release::study::{Calibration, Study};
 use potluck_release::summary::{self, PartySummary};
 use potluck_release::{Model, PublicDataset};
@@ -194,7 +194,7 @@ fn resolved(model: &Model) -> Text {
         .when(!unsure.is_empty(), |text| {
             text.words(if unsure.len() == 1 { "Do not rely on the interval of " } else { "Do not rely on the intervals of " })
                 .names(&unsure)
-                .words(": noise hides too much. ")
+                .words(if model.kind == Kind::Logistic { ": what is said at the top speaks against it. " } else { ": noise hides too much. " })
         })
         .when(model.coefficients.len() > 1, |text| {
             text.words(format!(

@@ -9,8 +9,9 @@ use super::{ExplainedShare, Interval, Level, Outcome};
 const MISSED: f64 = 0.05;
 
 /// Standard deviation beforehand of a calibration slope about 1.
-const SLOPE_PRIOR: f64 = 0.25;
-/// Shrunk predictions are hardly less than half of what they should be.
+const SLOPE_PRIOR: f64 = 0.5;
+/// An estimate takes shrunk predictions for no less than half of what they should be; intervals do
+/// not.
 const MOST_SLOPE: f64 = 2.0;
 
 /// How much of predicted differences shows on new people: the slope of the label on its linear
@@ -52,10 +53,11 @@ impl Calibration {
         ((doubt + prior * self.slope()) / (doubt + prior)).clamp(0.0, 1.0)
     }
 
-    /// The share of the label's variance that goes with the prediction, given the slope; none where
-    /// it goes against it.
-    fn told(&self, slope: f64) -> f64 {
-        slope.clamp(0.0, MOST_SLOPE).powi(2) * self.predicted
+    /// The area under the curve of predictions with this slope: below ½ where they go against the
+    /// label.
+    fn area(&self, share: f64, slope: f64) -> f64 {
+        let told = slope * slope * self.predicted;
+        0.5 + slope.signum() * (area(share, log_odds_that_explain(share, told)) - 0.5)
     }
 }
 
@@ -72,17 +74,17 @@ pub struct Discrimination {
 impl Discrimination {
     /// From how predictions go with the label on new people: log odds that go with it as much.
     pub(super) fn of(outcome: &Outcome, calibration: &Calibration, level: Level) -> Self {
-        let area =
-            |slope: f64| area(outcome.share, log_odds_that_explain(outcome.share, calibration.told(slope)));
+        let area = |slope: f64| calibration.area(outcome.share, slope);
         let slopes = calibration.interval(level);
-        let [low, middle, high] = [slopes.lower, calibration.slope(), slopes.upper].map(area);
+        let likely = calibration.slope().clamp(0.0, MOST_SLOPE);
+        let [low, middle, high] = [slopes.lower.min(likely), likely, slopes.upper.max(likely)].map(area);
         let widened = |end: f64| {
             let missed = MISSED * (middle - 0.5);
             middle + (end - middle).signum() * (end - middle).hypot(2.0 * missed)
         };
         Self {
             area: middle,
-            interval: Interval { lower: widened(low).max(0.5), upper: widened(high).min(1.0) },
+            interval: Interval { lower: widened(low).max(0.0), upper: widened(high).min(1.0) },
         }
     }
 }
