@@ -28,8 +28,8 @@ const MOST_FEATURES: usize = 10_000;
 pub(crate) const LEVEL: f64 = 0.95;
 
 /// What the query of an address says of a regression,
-/// `label=…&feature=…&feature=…&model=…&learner=…&level=…`, as it was sent: the explorer's form keeps it
-/// even where it makes no sense.
+/// `label=…&feature=…&feature=…&model=…&learner=…&level=…`, as it was sent: the explorer's form
+/// keeps it even where it makes no sense.
 pub(crate) struct FitForm {
     pub(crate) label: String,
     pub(crate) features: Vec<String>,

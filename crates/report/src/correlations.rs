@@ -80,7 +80,7 @@ fn found(correlations: &Correlations) -> Markup {
 fn many(correlations: &Correlations) -> Markup {
     let all = correlations.pairs.len();
     html! {
-        @match correlations.level_together {
+        @if all == 1 { "There is one pair." } @else { @match correlations.level_together {
             Some(level) => {
                 "Intervals hold all together at the " (numbers::level(level)) " level: each was made at " (numbers::level(correlations.level)) "."
             }
@@ -88,7 +88,7 @@ fn many(correlations: &Correlations) -> Markup {
                 "Each interval is for its pair alone. Of " (numbers::count(all as u64)) " pairs that have nothing to do with each other, about "
                 (numbers::significant((1.0 - correlations.level) * all as f64, 2)) " would seem to by chance; intervals that hold all together are one option away."
             }
-        }
+        } }
     }
 }
 

@@ -49,8 +49,11 @@ fn to_text(found: &Correlations) -> String {
     }
     text.push_str(&triangle(found));
     text.push_str(&pairs(found));
-    text.push('\n');
     let all = found.pairs.len();
+    if all == 1 {
+        return text;
+    }
+    text.push('\n');
     let said = match found.level_together {
         Some(level) => format!("Intervals hold all together at the {level} level."),
         None => format!(

@@ -9,7 +9,7 @@ use super::{ExplainedShare, Interval, Level, Outcome};
 const MISSED: f64 = 0.05;
 
 /// Standard deviation beforehand of a calibration slope about 1.
-const SLOPE_PRIOR: f64 = 0.5;
+const SLOPE_PRIOR: f64 = 0.25;
 /// An estimate takes shrunk predictions for no less than half of what they should be; intervals do
 /// not.
 const MOST_SLOPE: f64 = 2.0;
