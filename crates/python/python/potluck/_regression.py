@@ -6,7 +6,6 @@ import textwrap
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from os import PathLike
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar, cast, overload
 
