@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -64,7 +64,7 @@ class LinearRegression(Regression):
         The public dataset that it was fitted on, for `report_html`; None after `load`.
     """
 
-    _kind: Literal["linear"] = "linear"
+    _kind: ClassVar[Literal["linear", "logistic"]] = "linear"
 
     def __init__(self, *, learner: str = "posterior", ridge: float = 1e-4, level: float = 0.95) -> None:
         self.learner = learner

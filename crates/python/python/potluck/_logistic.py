@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -59,7 +59,7 @@ class LogisticRegression(Regression):
         As `LinearRegression` has them, of the log odds; R² is that of the linear regression.
     """
 
-    _kind: Literal["logistic"] = "logistic"
+    _kind: ClassVar[Literal["linear", "logistic"]] = "logistic"
 
     def __init__(self, *, level: float = 0.95) -> None:
         self.level = level
@@ -128,7 +128,7 @@ class LogisticRegression(Regression):
     def predict(self, data: Data, *, tmp_dir: Path | None = None, progress: Progress = None) -> npt.NDArray[Any]:
         """The likelier one of `classes_`, one for each row."""
         applies = self.decision_function(data, tmp_dir=tmp_dir, progress=progress) > 0
-        return self.classes_[applies.astype(int)]
+        return cast(npt.NDArray[Any], self.classes_[applies.astype(int)])
 
     def score(self, data: Data, *, tmp_dir: Path | None = None, progress: Progress = None) -> float:
         """The share of rows whose class is predicted rightly, of a table that has the label's column too.
