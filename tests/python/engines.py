@@ -8,6 +8,7 @@ import pathlib
 import pwd
 import shutil
 import subprocess
+import sys
 import tempfile
 
 import duckdb
@@ -90,6 +91,8 @@ class DuckDb:
 
 class Spark:
     def __init__(self, folder):
+        # Executors run the Python that has the package, if this one does.
+        os.environ["PYSPARK_PYTHON"] = sys.executable
         builder = SparkSession.builder.master("local-cluster[2,1,1024]").config("spark.ui.enabled", "false")
         builder = builder.config("spark.sql.shuffle.partitions", "4")
         builder = builder.config("spark.sql.warehouse.dir", str(folder / "warehouse"))

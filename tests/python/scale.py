@@ -1,8 +1,8 @@
-"""How long a release takes as its table grows: the built-in reader, PostgreSQL, DuckDB and Spark on the same table, on this
-machine. Prints the tables of docs/RESULTS.md (what was measured) and docs/SCALE.md (what it means for large tables). Needs
+"""How long a release takes as its table grows: the built-in reader, and PostgreSQL, DuckDB and Spark in every way, on the same
+table and machine. Prints the tables of docs/RESULTS.md (what was measured) and docs/SCALE.md (what it means for large tables). Needs
 the Python package:
 
-    target/venv-package/bin/python tests/python/scale.py 1000000 3000000 10000000
+    target/venv-package/bin/python tests/python/scale.py 1000000 5000000 20000000
 """
 
 import os
@@ -22,7 +22,7 @@ from potluck import Numeric, Study
 COLUMNS = 10
 # Runs of each engine on each table, in turn; medians count.
 RUNS = 3
-READER, SPARK = "built-in reader, Parquet", "Spark, two executors, Parquet"
+READER, SPARK, NATIVE = "built-in reader, Parquet", "Spark, by SQL", "Spark, native"
 # Tables of this size and larger are what Spark is for.
 LARGE = [10**9, 10**10]
 # Cores of a cluster that the estimate is made for.
@@ -61,15 +61,22 @@ def releases(engines, path, rows):
         out = os.path.join(folder, "north.release.parquet")
         return {"ledger": ledger, "out": out, "accept_low_accuracy": True, "progress": False}
 
-    def from_database(dialect):
+    def from_database(dialect, read):
         connection = engines[dialect].connection
-        return lambda folder: potluck.sql.release(study, "north", connection, places[dialect], **given(folder))
+        more = {"read": read}
+        return lambda folder: potluck.sql.release(study, "north", connection, places[dialect], **more, **given(folder))
+
+    def from_spark(engine):
+        return lambda folder: potluck.spark.release(study, "north", frame, engine=engine, **given(folder))
 
     return {
         READER: lambda folder: potluck.release(study, "north", path, **given(folder)),
-        "DuckDB, table in memory": from_database("duckdb"),
-        "PostgreSQL, table on disk": from_database("postgres"),
-        SPARK: lambda folder: potluck.spark.release(study, "north", frame, **given(folder)),
+        "DuckDB, rows streamed": from_database("duckdb", "stream"),
+        "PostgreSQL, rows streamed": from_database("postgres", "stream"),
+        "DuckDB, sums": from_database("duckdb", "sums"),
+        "PostgreSQL, sums": from_database("postgres", "sums"),
+        NATIVE: from_spark("native"),
+        SPARK: from_spark("sql"),
     }
 
 
@@ -131,14 +138,15 @@ def estimated(seconds, cores):
     for name, times in seconds.items():
         start, a_row = growth(times)
         rows.append([f"{name}, {cores} cores", *[span(start + a_row * large) for large in LARGE]])
-    start, a_row = growth(seconds[SPARK])
-    far = [span(start + a_row * large * cores / CLUSTER) for large in LARGE]
-    rows.append([f"Spark, {CLUSTER} such cores", *far])
+    for name in [NATIVE, SPARK]:
+        start, a_row = growth(seconds[name])
+        far = [span(start + a_row * large * cores / CLUSTER) for large in LARGE]
+        rows.append([f"{name}, {CLUSTER} such cores", *far])
     return lines(["whole release, estimated", *[f"{large:,} rows" for large in LARGE]], rows)
 
 
 def main():
-    sizes = sorted({int(rows) for rows in sys.argv[1:]} or {1_000_000, 3_000_000, 10_000_000})
+    sizes = sorted({int(rows) for rows in sys.argv[1:]} or {1_000_000, 5_000_000, 20_000_000})
     if len(sizes) < 2:
         sys.exit("give at least two numbers of rows: growth is what is measured")
     with tempfile.TemporaryDirectory() as folder, started(pathlib.Path(folder)) as engines:

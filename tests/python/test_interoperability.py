@@ -2,10 +2,15 @@
 
 import decimal
 import hashlib
+import importlib.util
 import json
 import os
+import pathlib
+import re
+import shutil
 import struct
 import subprocess
+import sys
 
 import duckdb
 import pandas
@@ -38,6 +43,52 @@ def test_every_reader_sees_the_same_numbers(demo, name):
         assert with_pandas[column].tolist() == values
         assert with_polars[column].to_list() == values
         assert with_duckdb[column].tolist() == values
+
+
+def test_nobody_takes_columns_of_a_file_for_those_of_people(demo):
+    for name in ("public.parquet", "north.release.parquet"):
+        assert all(column.startswith("mixed.") for column in pyarrow.parquet.read_schema(demo / name).names)
+
+
+@pytest.fixture(scope="module")
+def snippets():
+    """What the tutorial gives people who work elsewhere, by where that is."""
+    page = (pathlib.Path(__file__).parents[2] / "docs/TUTORIAL.md").read_text(encoding="utf-8")
+    rows = dict(re.findall(r"^\| (R|Python|SQL \(DuckDB\)) \| (.*) \|$", page, re.MULTILINE))
+    return {place: re.findall(r"`([^`]+)`", code) for place, code in rows.items()}
+
+
+def run(demo, *command):
+    path = os.pathsep.join([os.path.dirname(os.path.abspath(POTLUCK)), os.environ["PATH"]])
+    done = subprocess.run(command, cwd=demo, env={**os.environ, "PATH": path}, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def coefficients(demo):
+    fit = json.loads(run(demo, POTLUCK, "fit", "public.parquet", "--label", "pressure", "--json"))
+    return [one["value"]["estimate"] for one in fit["coefficients"]]
+
+
+@pytest.mark.skipif(shutil.which("Rscript") is None, reason="there is no R here")
+def test_the_snippet_for_r_does_it_right(demo, snippets):
+    (code,) = snippets["R"]
+    said = run(demo, "Rscript", "-e", f"cat(format(({code})$value$estimate, digits = 17))")
+    assert [float(one) for one in said.split()] == pytest.approx(coefficients(demo), rel=1e-12)
+
+
+@pytest.mark.skipif(importlib.util.find_spec("potluck") is None, reason="the package is not installed here")
+def test_the_snippet_for_python_does_it_right(demo, snippets):
+    (code,) = snippets["Python"]
+    said = run(demo, sys.executable, "-c", f"import potluck; print(*({code}).coef_.tolist())")
+    assert [float(one) for one in said.split()] == coefficients(demo)
+
+
+def test_the_snippet_for_sql_does_it_right(demo, snippets):
+    command, query = snippets["SQL (DuckDB)"]
+    run(demo, "sh", "-c", command)
+    rows = duckdb.sql(query.replace("model.json", str(demo / "model.json"))).fetchall()
+    assert [row["value"]["estimate"] for (row,) in rows] == pytest.approx(coefficients(demo), rel=1e-12)
 
 
 def test_the_documented_hash_can_be_recomputed(demo):

@@ -242,6 +242,90 @@ def test_every_engine_gives_the_sums_of_the_built_in_reader(engines, tmp_path, k
     assert "north.release.parquet" in potluck("verify", "north.release.parquet", folder=tmp_path)
 
 
+def address(engines):
+    """Where our own server is."""
+    return f"postgresql:///postgres?host={engines['postgres'].folder}&user=postgres"
+
+
+@pytest.mark.parametrize(("kind", "version"), [("text", 1), ("integer", 2)])
+def test_rows_of_postgres_that_come_here_are_those_of_the_file(engines, tmp_path, kind, version):
+    count = 100_000
+    table = people(count, kind)
+    pyarrow.parquet.write_table(table, tmp_path / "people.parquet", row_group_size=count // 7)
+    write_study(tmp_path, count, kind, version=version)
+    budget(tmp_path)
+    name = engines["postgres"].load(table, 'my "people"', tmp_path / "people.parquet")
+    place = ["--data", address(engines), "--table", name]
+    common = ["study.toml", "--party", "north"]
+    for memory in ["1GB", "0"]:
+        potluck(
+            *["release", *common, *place, "--ledger", "ledger", "--out", "north.release.parquet", "--yes"],
+            *["--accept-lost-values", "--force", "--memory", memory, "--tmp-dir", tmp_path],
+            folder=tmp_path,
+        )
+    for position, stage in enumerate(STAGES[version], 1):
+        which = ["--release", "north.release.parquet", "--stage", position]
+        expected = audited(tmp_path, stage, *which)
+        potluck("sums", *common, *place, "--state", "pulled", "--force", *which, folder=tmp_path)
+        pulled = (tmp_path / "pulled" / f"north.{stage}.sums.csv").read_bytes()
+        assert pulled == (tmp_path / "audit" / f"north.{stage}.sums.csv").read_bytes()
+        assert expected
+    asked = ["validate", *common, "--json"]
+    found, known = (
+        json.loads(subprocess.run([POTLUCK, *asked, *of], cwd=tmp_path, capture_output=True, check=False).stdout)
+        for of in (place, ["--data", "people.parquet"])
+    )
+    assert found["columns"] == known["columns"] and found["ids"] == known["ids"]
+
+
+def test_rules_for_ids_hold_for_rows_that_come_here(engines, tmp_path):
+    extra = 'id_columns = ["born", "surname"]\nid_rules = ["trim", "lowercase", "date"]'
+    write_study(tmp_path, 300, "text", {"amount": {"lo": 0, "hi": 1}}, extra=extra, version=2)
+    born = pyarrow.array(range(300), pyarrow.int32()).cast(pyarrow.date32())
+    table = {"amount": few()["amount"], "born": born, "surname": [f" Wu{i}" for i in range(300)]}
+    name = load(engines["postgres"], tmp_path, table)
+    expected = audited(tmp_path, "shapes")
+    common = ["study.toml", "--party", "north", "--data", address(engines), "--table", name]
+    potluck("sums", *common, "--state", "pulled", folder=tmp_path)
+    assert (tmp_path / "pulled/north.shapes.sums.csv").read_bytes() == (
+        tmp_path / "audit/north.shapes.sums.csv"
+    ).read_bytes()
+    assert expected
+
+
+def test_what_goes_wrong_with_a_database_is_said_and_costs_nothing(engines, tmp_path):
+    write_study(tmp_path, 300, "text", FEW)
+    budget(tmp_path)
+    table = load(engines["postgres"], tmp_path, few())
+    here = address(engines)
+
+    def failing(data, *more, code):
+        common = ["release", "study.toml", "--party", "north", "--data", data, *more]
+        message = potluck(*common, "--ledger", "ledger", "--out", "o.parquet", "--yes", folder=tmp_path, code=code)
+        assert spent(tmp_path) == "0" and not (tmp_path / "o.parquet").exists()
+        return message
+
+    secret = failing("postgresql://me:hunter2@nowhere/clinic", "--table", table, code=2)
+    assert "PGPASSWORD" in secret and "hunter2" not in secret
+    assert "--table" in failing(here, code=2)
+    assert "leave --table out" in failing("people.parquet", "--table", table, code=2)
+    assert "does not exist" in failing(here, "--table", "clinic.nobody", code=6)
+    assert "did not answer" in failing("postgresql:///postgres?host=/nowhere", "--table", table, code=6)
+    connection = engines["postgres"].connection
+    connection.execute("ALTER TABLE clinic.people ALTER COLUMN id TYPE char(10)")
+    assert "has type character" in failing(here, "--table", table, code=3)
+    connection.execute("CREATE OR REPLACE VIEW clinic.odd AS SELECT rtrim(id) AS id, grade, amount / (amount - 0.5) "
+                       "AS amount FROM clinic.people")
+    message = failing(here, "--table", "clinic.odd", code=6)
+    assert "stopped before all rows had come" in message and "zero" not in message
+    positions = tmp_path / "positions"
+    positions.mkdir()
+    write_study(positions, 300, "row", FEW)
+    budget(positions)
+    common = ["release", "study.toml", "--party", "north", "--data", here, "--table", table, "--ledger", "ledger"]
+    assert "positions" in potluck(*common, "--out", "o.parquet", "--yes", folder=positions, code=3)
+
+
 @pytest.mark.parametrize("kind", ["text", "integer"])
 def test_every_engine_counts_what_a_validation_of_the_file_counts(engines, tmp_path, kind):
     count = 20_000
@@ -492,6 +576,50 @@ def test_somebody_without_an_id_is_found_where_everybody_is_mixed(engines, tmp_p
         save(engine.query(sql(tmp_path, name, table)), tmp_path / "sums.csv")
         assert "ids are missing" in hand_in(tmp_path, name, "sums.csv", code=3), name
     assert spent(tmp_path) == "0"
+
+
+# Rules in sets that hide each other's effects as little as can be.
+RULES = [
+    ["trim", "lowercase", "strip-zeros", "alphanumeric"],
+    ["trim", "lowercase", "date"],
+    ["strip-zeros"],
+    ["alphanumeric", "date"],
+    [],
+]
+
+
+def written_ids(rows):
+    """Ids with whatever an engine could take for a blank, a letter, a digit or the end of a text, each another person."""
+    before = ["", " ", "\t\n", "P", "p-", "00", "x00a0", "Ä", "ä0", "日本", "İ", "ſ", "\u212a", "\u00a0", "\u0660", "$1\\1"]
+    after = ["", " ", "\r\n", "\x0b", "\x0c", "é", "/B", "\n", "\u2028", "'", "%s", "$"]
+    code = [f"{before[at % 16]}n{'0' * (at % 3)}{at}{after[at % 12]}" for at in range(rows)]
+    dates = ["1987-06-05", "1987/06.05", "19870605", "1987-06-05\n", " 1987-06-05", "5.6.1987", "1987-06-051", "198７0605"]
+    return {
+        "code": code,
+        "born": [dates[at % 8] for at in range(rows)],
+        "site": pyarrow.array([at % 7 - 3 for at in range(rows)], pyarrow.int32()),
+    }
+
+
+@pytest.mark.parametrize("rules", RULES)
+def test_every_engine_follows_rules_of_ids(engines, tmp_path, rules):
+    rows = 960
+    extra = f'k = 400\nid_columns = ["code", "born", "site"]\n' + (f"id_rules = {json.dumps(rules)}\n" if rules else "")
+    write_study(tmp_path, rows, "text", FEW, extra=extra, version=2)
+    budget(tmp_path)
+    people = {name: values for name, values in few(rows).items() if name != "id"} | written_ids(rows)
+    pyarrow.parquet.write_table(pyarrow.table(people), tmp_path / "people.parquet")
+    names = {name: load(engine, tmp_path, people, "ruled") for name, engine in engines.items()}
+    for number, stage in enumerate(STAGES[2]):
+        results = {name: engine.query(sql(tmp_path, name, names[name])) for name, engine in engines.items()}
+        save(results["duckdb"], tmp_path / "sums.parquet")
+        hand_in(tmp_path, "duckdb", "sums.parquet", "--accept-lost-values")
+        if stage == "mixed":
+            more = ["--release", "north.release.parquet", "--stage", number + 1]
+            expected = audited(tmp_path, stage, *more)
+            for name in ENGINES:
+                found = without_zeros(sums_of(results[name], len(FEW)))
+                assert found == expected, name
 
 
 def test_sums_are_for_the_ledger_that_the_query_was_asked_for(engines, tmp_path):

@@ -59,7 +59,7 @@ def columns_of(party):
     return np.array(kind), np.array(column), np.array(group), groups
 
 
-def standardise(u, there, kind, column, group, change, mu, rng):
+def standardise(u, there, kind, column, group, change, rows, mu, rng):
     """One round: mean, spread, noise of the mean, share of the variance that is not noise, counts and their noise."""
     d, numeric = u.shape[1], kind == 0
     of_sum = math.sqrt(change) / mu
@@ -72,11 +72,17 @@ def standardise(u, there, kind, column, group, change, mu, rng):
         mine = group == g
         weight = sum(COUNT[kind][column == c][0] for c in set(column[mine]))
         of_count[mine] = of_sum / math.sqrt(weight)
-        count[mine] = max(there[:, np.flatnonzero(mine)[0]].sum() + rng.normal(0, of_sum / math.sqrt(weight)), 1.0)
+        noise = of_sum / math.sqrt(weight)
+        count[mine] = seen(there[:, np.flatnonzero(mine)[0]].sum() + rng.normal(0, noise), noise, rows)
     mean = np.clip(total / count + np.where(kind == 1, 0.5, 0.0), np.where(numeric, -1, 0), 1)
     inflation = np.where(numeric, of_square, of_sum) / count
     variance = np.where(numeric, np.clip(square / count - mean * mean, 0, 1), mean * (1 - mean)) + inflation
     return mean, np.sqrt(variance), of_sum / count, 1 - inflation / variance, count, of_count
+
+
+def seen(count, noise, rows):
+    """A count as it is divided by: one that its noise hides says nothing."""
+    return np.maximum(np.maximum(count, np.minimum(noise, rows)), 1.0)
 
 
 def release(parties, mu, rng, rows=None, k=None, share=None):
@@ -108,7 +114,7 @@ def release(parties, mu, rng, rows=None, k=None, share=None):
         growth = max(1.0, math.sqrt(mu * math.sqrt(rows[index] / effective) / base.GROWTH_START))
         there = ~np.isnan(party.U)
         u = np.where(there, party.U, 0.0)
-        about = (there, kind, column, group, change)
+        about = (there, kind, column, group, change, rows[index])
         m1, s1, e1, r1, _, _ = standardise(u, *about, mu_1, rng)
         low, high = base.box(m1, s1, e1, numeric, 3 * growth)
         a = np.where(numeric, (low + high) / 2, 0.0)
@@ -136,8 +142,9 @@ def release(parties, mu, rng, rows=None, k=None, share=None):
         # Counts: the second round's and those here, by how well each is known.
         of_n3, own = math.sqrt(2) * off / unit**2, np.diag(N)[group]
         trust = of_n3**2 / (of_n3**2 + of_n2**2)
-        count, of_count = np.maximum(trust * n2 + (1 - trust) * own, 1.0), np.sqrt(trust) * of_n2
-        pair = np.clip(N[np.ix_(group, group)], 1.0, np.minimum.outer(count, count))
+        of_count = np.sqrt(trust) * of_n2
+        count = seen(trust * n2 + (1 - trust) * own, of_count, rows[index])
+        pair = np.minimum(np.maximum(N[np.ix_(group, group)], off / unit**2), np.minimum.outer(count, count))
         pair = np.where(group[:, None] == group, count, pair)
         low_x, high_x = (low - centre) / scale, (high - centre) / scale
         mean = np.clip(np.diag(M) / count, low_x, high_x)
@@ -145,7 +152,7 @@ def release(parties, mu, rng, rows=None, k=None, share=None):
         r.B[np.ix_(P, P)] = S / pair - Mx * Mx.T
         rows_of.append(base.ball(np.where(there, x - mean, 0.0), R))
         counts_of.append((count, of_count, pair, np.array(party.may_miss)[column]))
-        r.eta[P], r.cap[P] = off / np.mean(pair), np.where(numeric, 1.5, 2.0)
+        r.eta[P], r.cap[P] = off * math.sqrt(np.mean(pair**-2.0)), np.where(numeric, 1.5, 2.0)
         r.noise[P], r.resolved[P] = 2 * R / mu_4, resolved
         r.centre[P], r.scale[P], r.low[P], r.high[P], r.mean[P] = centre, scale, low, high, mean
         r.centre_error[P], r.mean_error[P] = error, off / unit / count
@@ -187,7 +194,8 @@ def people(r, index, P, count, of_count, pair, may_miss):
     if not may_miss.all():
         j = int(np.flatnonzero(~may_miss)[0])
         n = (n / of_n**2 + count[j] / of_count[j] ** 2) / (1 / of_n**2 + 1 / of_count[j] ** 2)
-    n = r.n[index] = max(n, 1.0)
+        of_n = (1 / of_n**2 + 1 / of_count[j] ** 2) ** -0.5
+    n = r.n[index] = max(n, of_n, 1.0)
     rate = r.rate[P] = np.where(may_miss, np.clip(count / n, 0.01, 1.0), 1.0)
     r.rate_error[P] = np.where(may_miss, of_count / count, 0.0)
     joint = np.clip(np.clip(pair / n, 1e-4, 1.0), np.maximum(np.add.outer(rate, rate) - 1, 1e-4), np.minimum.outer(rate, rate))
@@ -248,7 +256,7 @@ def overlaps(r):
             grid = np.linspace(max(low, LEAST), max(high, LEAST), 400 if high > low else 1)
             places = lambda share: np.arctanh(np.minimum(full * share, MOST_COSINE))
             beyond = max(z - places(high), places(low) - z, 0) * away
-            said = dict(at=(j, i), share=math.tanh(z) / full, above=z * away, beyond=beyond)
+            said = dict(at=(j, i), share=math.tanh(z) / full, above=z * away, beyond=beyond, nothing=low <= 0)
             said["low"], said["high"], said["most"] = (np.clip(math.tanh(z + x / away) / full, 0, 1) for x in (-TWO_SIDED, TWO_SIDED, SURE))
             pairs.append((said, grid, (z - places(grid)) * away, high >= 1, smaller))
     for (said, grid, _, _, smaller), chance in zip(pairs, shares(pairs, in_common(cosines))):
@@ -313,21 +321,32 @@ def selection(share):
 
 
 def shrunk_shift(x, v, most):
-    """Posterior means of shifts x with error variances v: none with probability 1 - SELECTED, else N(0, g), g on a grid."""
+    """Posterior means and variances of shifts x with error variances v: none with probability 1 - SELECTED, else N(0, g), g on a
+    grid."""
     grid = most**2 * np.geomspace(1e-3, 1, 12)
     slab = -0.5 * np.sum(np.log(1 + grid[:, None] / v) - x * x * (1 / v - 1 / (grid[:, None] + v)), 1)
     weight = np.exp(slab - max(slab.max(), 0)) * SELECTED / len(grid)
     none = math.exp(-max(slab.max(), 0)) * (1 - SELECTED)
-    mean = weight @ (grid[:, None] / (grid[:, None] + v)) * x / (weight.sum() + none)
-    return mean * min(1.0, most / max(math.sqrt(mean @ mean), 1e-300))
+    factor, total = grid[:, None] / (grid[:, None] + v), weight.sum() + none
+    mean = weight @ factor * x / total
+    variance = np.maximum(weight @ ((factor * x) ** 2 + factor * v) / total - mean**2, 0)
+    return mean * min(1.0, most / max(math.sqrt(mean @ mean), 1e-300)), variance
+
+
+def times(mean, variance, other_mean, other_variance):
+    """Mean and variance of the product of two shifts whose errors have nothing in common."""
+    product = mean * other_mean
+    return product, (mean**2 + variance) * (other_mean**2 + other_variance) - product**2
 
 
 def findings(r):
     """What numbers of people and values say against every fit: (kind, parties or column)."""
     found = []
     for pair in overlaps(r)[2]:
-        if pair["above"] < SURE:
-            found.append(("no overlap" if pair["most"] < 0.5 else "overlap not seen", pair["at"]))
+        if pair["above"] < SURE and pair["most"] < 0.5:
+            found.append(("no overlap", pair["at"]))
+        elif pair["above"] < SURE and pair["nothing"]:
+            found.append(("overlap not seen", pair["at"]))
         elif pair["beyond"] > SURE:
             found.append(("overlap outside the declared range", pair["at"]))
     found += [("many missing", j) for j in range(r.p) if 1 - r.rate[j] > MANY_MISSING]
@@ -391,34 +410,41 @@ def look(r, label, features, rows=None, select=True):
     root = np.sqrt(t)
     m_ab, m_ay = m[np.ix_(block, block)], m[block, home]
     shift, shift_v, shift_y, shift_yv = shifts(r, F, y, Pr, n, m, k, t, ty, block, home)
-    K = np.where(apart, (F.T @ F) * np.outer(root, root) * k / m_ab - shift[block].T * shift[block], 0)
-    V = np.outer(t, t) * k / m_ab**2
-    c = np.where(own, c, (F.T @ y) * root * math.sqrt(ty) * k / m_ay - shift[home] * shift_y[block])
-    v = np.where(own, eta**2 * size * (1 / sy**2 + size), t * ty * k / m_ay**2)
+    # [a, b]: of coordinate a on the people shared with the party of b.
+    moved, unmoved = times(shift[block].T, shift_v[block].T, shift[block], shift_v[block])
+    moved_y, unmoved_y = times(shift[home], shift_v[home], shift_y[block], shift_yv[block])
+    unmoved, unmoved_y = np.where(apart, unmoved, 0), np.where(own, 0, unmoved_y)
+    K = np.where(apart, (F.T @ F) * np.outer(root, root) * k / m_ab - moved, 0)
+    V = np.outer(t, t) * k / m_ab**2 + unmoved
+    c = np.where(own, c, (F.T @ y) * root * math.sqrt(ty) * k / m_ay - moved_y)
+    v = np.where(own, eta**2 * size * (1 / sy**2 + size), t * ty * k / m_ay**2 + unmoved_y)
     l = SimpleNamespace(
         n=n, k=k, d=d, sy=sy, ty=ty, ty_mix=ty_mix, A=A, size=size, t=t, t_mix=t_mix, eta=eta, block=block, own=own, apart=apart,
         cosines=F.T @ F, c=c, v=v, K=K, V=V, turn=turn, raised=raised, m=m, m_sd=m_sd, home=home, m_ab=m_ab, m_ay=m_ay,
-        shift=shift, shift_v=shift_v, shift_y=shift_y, shift_yv=shift_yv, rate_y=r.rate[label],
+        shift=shift, shift_v=shift_v, shift_y=shift_y, shift_yv=shift_yv, rate_y=r.rate[label], unmoved=unmoved, unmoved_y=unmoved_y,
     )  # fmt: skip
     return l, lost(l) if select else None
 
 
 def shifts(r, F, y, Pr, n, m, k, t, ty, block, home):
-    """By how much means over the people that a party shares with each other party differ from those over all of its own; variances
-    of the errors, inf where nothing is to be found. Of the features' coordinates and of the label."""
+    """By how much means over the people that a party shares with each other party differ from those over all of its own, as far as it
+    is believed, and the variances of what is not; 0 where there is none. Of the features' coordinates and of the label."""
     b, d = len(r.parties), len(t)
-    shift, shift_v = np.zeros((b, d)), np.full((b, d), np.inf)
-    shift_y, shift_yv = np.zeros(b), np.full(b, np.inf)
+    shift, shift_v = np.zeros((2, b, d))
+    shift_y, shift_yv = np.zeros((2, b))
     for o in range(b):
         all_of_it = np.array([r.share[i, o][0] >= 1 for i in range(b)])
         if all_of_it.all():
             continue
         p, tp = Pr[:, o] / np.linalg.norm(Pr[:, o]), n[o] / k + r.noise_p[o] ** 2
-        use = (block != o) & ~all_of_it[block]
-        shift[o] = np.where(use, (F.T @ p) * np.sqrt(t) * math.sqrt(tp) * k / m[o, block], 0)
-        shift_v[o] = np.where(use, t * tp * k / m[o, block] ** 2, np.inf)
+        seen, of_seen = (F.T @ p) * np.sqrt(t) * math.sqrt(tp) * k / m[o, block], t * tp * k / m[o, block] ** 2
+        for i in sorted(set(block)):
+            mine = block == i
+            if i != o and not all_of_it[i]:
+                shift[o, mine], shift_v[o, mine] = shrunk_shift(seen[mine], of_seen[mine], selection(m[i, o] / n[i])[0])
         if o != home and not all_of_it[home]:
-            shift_y[o], shift_yv[o] = (y @ p) * math.sqrt(ty * tp) * k / m[o, home], ty * tp * k / m[o, home] ** 2
+            seen, of_seen = np.array([(y @ p) * math.sqrt(ty * tp) * k / m[o, home]]), np.array([ty * tp * k / m[o, home] ** 2])
+            (shift_y[o],), (shift_yv[o],) = shrunk_shift(seen, of_seen, selection(m[home, o] / n[home])[0])
     return shift, shift_v, shift_y, shift_yv
 
 
@@ -440,12 +466,8 @@ def column_shifts(r):
 
 def lost(l):
     """What the label's people are like: by how much less features vary among them."""
-    found, seen = np.zeros(l.d), np.isfinite(l.shift_v[l.home])
-    for b in sorted(set(l.block)):
-        mine = (l.block == b) & seen
-        if mine.any():
-            most, theta = selection(l.m[b, l.home] / l.n[b])
-            found[mine] = shrunk_shift(l.shift[l.home][mine], l.shift_v[l.home][mine], most) * math.sqrt(theta)
+    theta = np.array([selection(l.m[b, l.home] / l.n[b])[1] for b in l.block])
+    found = l.shift[l.home] * np.sqrt(theta)
     return found * min(1.0, math.sqrt(MOST_SELECTED / max(found @ found, 1e-300)))
 
 
@@ -475,7 +497,7 @@ def linearise(l, H):
     # Where an overlap is hardly known, neither is the error of what is divided by it: E[1/m^2] instead of 1/m^2.
     of_blocks = np.where(apart, l.m_sd[np.ix_(l.block, l.block)], 0).max(1, initial=0)
     spread = np.exp(2 * np.where(own, of_blocks, l.m_sd[l.block, l.home]) ** 2)
-    D, Dm = rows_of(t, l.ty) * spread, rows_of(l.t_mix, l.ty_mix) * spread
+    D, Dm = rows_of(t, l.ty) * spread + l.unmoved_y + (theta**2 * l.unmoved) @ w2, rows_of(l.t_mix, l.ty_mix) * spread
     same = ~apart
     local = l.eta**2 * l.size * (np.where(own, 1 / l.sy**2, 0) + same @ (w2 * l.size) + w2 * l.size)
     hidden = (1 - theta) ** 2 * ((theta * l.K) ** 2 + theta * l.V)
@@ -537,6 +559,23 @@ def slopes_of(r, f, label, features):
     return f.weights * ratio, f.b * ratio, f.low * ratio, f.high * ratio
 
 
+def moved_by(l, parties):
+    """Products of the means of the label and of the parties' parts of the prediction over the people that two of them share."""
+
+    def part(b, o):
+        mine = l.block == b
+        return l.w[mine] @ l.shift[o, mine], l.w[mine] ** 2 @ l.shift_v[o, mine]
+
+    mean, variance = 0.0, 0.0
+    for b in parties:
+        products = [(-1, times(*part(b, o), *part(o, b))) for o in parties if o < b]
+        if b != l.home:
+            products.append((1, times(*part(b, l.home), l.shift_y[b], l.shift_yv[b])))
+        for sign, (product, unknown) in products:
+            mean, variance = mean + 2 * sign * product, variance + 4 * unknown
+    return mean, variance
+
+
 def r_squared(r, label, features, level=0.95, folds=5):
     """As in the reference; every product between parties over its own overlap, about the means there."""
     k, features, home = r.k, list(features), r.of_party[label]
@@ -547,15 +586,14 @@ def r_squared(r, label, features, level=0.95, folds=5):
     within = np.where(of[:, None] == of[None, :], B[np.ix_(features, features)], 0)
     with_label = B[features, label]
     at = [home] + sorted(set(of))
-    Z, Pr = prepared(r)
+    Z, _ = prepared(r)
     gram = Z.T @ Z / k
     m = overlaps(r)[0]
     # A row's score is x'Nx for x = (label, sums of the parties), with products over the people that two parties share.
     N = (-1 + np.eye(len(at))) / m[np.ix_(at, at)]
     N[0] = N[:, 0] = [0] + [0.0 if b == home else 1 / m[b, home] for b in at[1:]]
-    all_of_it = np.array([[b == o or r.share[b, o][0] >= 1 for o in at] for b in at])
     fold = np.arange(k) % folds
-    scores, local, squares, of_gram, moved = np.zeros(k), 0.0, 0.0, 0.0, 0.0
+    scores, local, squares, of_gram, moved, of_moved = np.zeros(k), 0.0, 0.0, 0.0, 0.0, 0.0
     for f in range(folds):
         held = fold == f
         l = learn(r, label, features, np.flatnonzero(~held))
@@ -571,15 +609,14 @@ def r_squared(r, label, features, level=0.95, folds=5):
         of_gram += share * 2 * np.trace(S @ S)
         local += share * (2 * w[own] @ with_label[own] - w @ within @ w + (l.w @ l.lost) ** 2 * l.sy**2)
         squares += share * (w @ w)
-        # Means of each part over the people shared with the other party.
-        mean = (Z[~held] @ X).T @ Pr[~held][:, at] / (m[np.ix_(at, at)] * (1 - share))
-        moved += share * np.sum(np.where(all_of_it, 0, N * m[np.ix_(at, at)] * mean * mean.T))
+        mean, unknown = moved_by(l, at[1:])
+        moved, of_moved = moved + share * mean * sy2, of_moved + share * unknown * sy2**2
     estimate = (local + scores.sum() - moved) / sy2
     whole = fit(r, label, features)
     of_moments = 4 * r.eta[label] ** 2 * (squares if own.any() else 0) + 2 * max(r.eta) ** 2 * squares**2
     n = float(np.min(m[home, at])) * r.rate[label]
     of_sampling = 4 * sy2**2 * max(estimate, 0) * (1 - min(estimate, 1)) ** 2 / n
-    variance = (2 * k * max(of_gram, scores.var(ddof=1)) + of_moments + of_sampling) / sy2**2
+    variance = (2 * k * max(of_gram, scores.var(ddof=1)) + of_moments + of_sampling + of_moved) / sy2**2
     variance += whole.r2_variance + 2 * (estimate * r.eta[label] / sy2) ** 2
     # Weights from four fifths of the rows miss a quarter more than those from all.
     estimate += whole.r2_shift + whole.missed / (folds - 1)

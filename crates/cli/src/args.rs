@@ -7,10 +7,13 @@ mod size;
 use std::num::NonZero;
 use std::path::PathBuf;
 
+use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use potluck_party::postgres::Address;
 use potluck_party::sql::Dialect;
 use potluck_release::model::{Kind, Learner};
 use potluck_simulation::RELEASES;
+use zeroize::Zeroizing;
 
 use hub::HubCommand;
 use party::PartyCommand;
@@ -78,6 +81,8 @@ pub(crate) enum Command {
     Plan(Plan),
     /// Try a study on made-up data in its shape, before anyone spends budget
     Simulate(Simulate),
+    /// Look at what a study's rules make of the ids of a party's table, for your own eyes
+    Ids(Ids),
     /// Look at a party's table before a release: everything that one would refuse, for your own
     /// eyes
     Validate(Validate),
@@ -219,6 +224,10 @@ pub(crate) struct StudyNew {
     /// Number of subjects
     #[arg(long, default_value_t = 100_000)]
     pub(crate) rows: u64,
+    /// Format of the study: in 1 all parties hold the same people, in 2 they may hold different
+    /// ones, with values missing [default: 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=2))]
+    pub(crate) format: Option<u64>,
     /// ε of each party's release
     #[arg(long, default_value_t = 1.0, allow_negative_numbers = true)]
     pub(crate) epsilon: f64,
@@ -245,13 +254,29 @@ pub(crate) enum KeyCommand {
 #[command(after_help = "\
 Examples:
   potluck plan study.toml --json | jq .joint
+  potluck plan study.toml --overlap 0.6
+  potluck plan study.toml --label pressure --effect 0.05 --plot people.svg
   potluck plan later.toml --base study.sealed.toml")]
 pub(crate) struct Plan {
     /// The study, sealed or not
     #[arg(value_name = "STUDY")]
     pub(crate) study: PathBuf,
+    /// The label of the regression to forecast [default: any column]
+    #[arg(long, value_name = "COL")]
+    pub(crate) label: Option<String>,
+    /// The size of an effect to count people for, in standard deviations of the label for one of the
+    /// feature
+    #[arg(long, value_name = "SIZE", default_value_t = potluck_release::forecast::USUAL_EFFECT, allow_negative_numbers = true)]
+    pub(crate) effect: f64,
+    /// Write a plot of how many people it takes, as SVG
+    #[arg(long, value_name = "FILE")]
+    pub(crate) plot: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) base: BaseArgument,
+    /// Which share of the smaller one's people any two parties have in common, from 0 to 1, as far
+    /// as you can guess [default: what the study declares, all of them where it declares nothing]
+    #[arg(long, value_name = "SHARE", value_parser = share)]
+    pub(crate) overlap: Option<f64>,
 }
 
 /// Who releases under which study.
@@ -265,14 +290,46 @@ pub(crate) struct PartyArguments {
     pub(crate) name: String,
 }
 
+/// Where a party's table is.
+#[derive(Clone)]
+pub(crate) enum Data {
+    /// A file; `-` is standard input.
+    File(PathBuf),
+    /// What is meant as the address of a database. It may hold a password by mistake, so it is not
+    /// looked at here, where a message would show it.
+    Address(Zeroizing<String>),
+}
+
+impl Data {
+    fn parser() -> impl TypedValueParser<Value = Self> {
+        OsStringValueParser::new().map(|given| match given.to_str() {
+            Some(text) if Address::is_meant(text) => Self::Address(text.to_owned().into()),
+            _ => Self::File(given.into()),
+        })
+    }
+
+    /// The file, if it is one.
+    pub(crate) fn file(&self) -> Option<&PathBuf> {
+        match self {
+            Self::File(path) => Some(path),
+            Self::Address(_) => None,
+        }
+    }
+}
+
 /// How to read a party's table.
 #[derive(Args)]
 pub(crate) struct TableArguments {
     #[command(flatten)]
     pub(crate) party: PartyArguments,
-    /// Your table: CSV (also gzipped), Parquet or Arrow IPC; `-` reads standard input
-    #[arg(long, value_name = "FILE")]
-    pub(crate) data: PathBuf,
+    /// Your table: CSV (also gzipped), Parquet or Arrow IPC; `-` reads standard input; or the
+    /// address of a PostgreSQL database, `postgresql://HOST/NAME`, whose rows psql brings here
+    #[arg(long, value_name = "FILE", value_parser = Data::parser())]
+    pub(crate) data: Data,
+    /// The table or view in the database that --data names: `table`, `schema.table` or
+    /// `catalog.schema.table`
+    #[arg(long, value_name = "TABLE")]
+    pub(crate) table: Option<String>,
     /// The column that holds ids
     #[arg(long, default_value = "id", value_name = "COL")]
     pub(crate) id: String,
@@ -315,17 +372,25 @@ pub(crate) struct BudgetArguments {
 Examples:
   potluck release study.toml --party north --data patients.csv --out north.release.parquet
   gunzip -c patients.csv.gz | potluck release study.toml --party north --data - --out north.release.parquet --yes
+  potluck release study.toml --party north --data postgresql://db/clinic --table patients --out north.release.parquet
   potluck release study.toml --party north --sums sums.csv --state north.state --out north.release.parquet
 
-With --sums, a release from a table in a database: hand in the result of each query that `potluck sql` prints; the last one writes the release.
+From PostgreSQL rows come through psql (on the path, with ~/.pgpass, service files and PG variables as it reads them), in one snapshot, and are held in memory within --memory, beyond that in an unnamed private file. Columns that the study does not name stay there.
+
+With --sums, a release from a table that stays in its database: hand in the result of each query that `potluck sql` prints; the last one writes the release.
 
 A release is charged once. Run the same command again after a crash: it goes on where it stopped, with the same noise.")]
 pub(crate) struct Release {
     #[command(flatten)]
     pub(crate) party: PartyArguments,
-    /// Your table: CSV (also gzipped), Parquet or Arrow IPC; `-` reads standard input
-    #[arg(long, value_name = "FILE", required_unless_present = "state", conflicts_with = "state")]
-    pub(crate) data: Option<PathBuf>,
+    /// Your table: CSV (also gzipped), Parquet or Arrow IPC; `-` reads standard input; or the
+    /// address of a PostgreSQL database, `postgresql://HOST/NAME`, whose rows psql brings here
+    #[arg(long, value_name = "FILE", value_parser = Data::parser(), required_unless_present = "state", conflicts_with = "state")]
+    pub(crate) data: Option<Data>,
+    /// The table or view in the database that --data names: `table`, `schema.table` or
+    /// `catalog.schema.table`
+    #[arg(long, value_name = "TABLE", requires = "data")]
+    pub(crate) table: Option<String>,
     /// The result of the query that `potluck sql` printed: CSV with a header line, or Parquet
     /// (private)
     #[arg(long, value_name = "FILE", requires = "state")]
@@ -383,6 +448,13 @@ pub(crate) struct Simulate {
     /// Correlation between any two features
     #[arg(long, value_name = "R", default_value_t = 0.0)]
     pub(crate) correlation: f64,
+    /// Share of its people that a party has in common with another of the same size, in a study of
+    /// format 2 [default: what the study declares, all of them where it declares nothing]
+    #[arg(long, value_name = "SHARE")]
+    pub(crate) overlap: Option<f64>,
+    /// Share of the values that are missing, of columns that the study says may miss (format 2)
+    #[arg(long, value_name = "SHARE", default_value_t = 0.0)]
+    pub(crate) missing: f64,
     /// Changes every random choice
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
@@ -462,33 +534,57 @@ pub(crate) struct Validate {
     pub(crate) party: PartyArguments,
     #[command(flatten)]
     pub(crate) base: BaseArgument,
-    /// Your table: CSV (also gzipped), Parquet or Arrow IPC; `-` reads standard input
-    #[arg(long, value_name = "FILE", required_unless_present = "table", conflicts_with = "table")]
-    pub(crate) data: Option<PathBuf>,
+    /// Your table: CSV (also gzipped), Parquet or Arrow IPC; `-` reads standard input; or the
+    /// address of a PostgreSQL database, `postgresql://HOST/NAME`, whose rows psql brings here
+    #[arg(long, value_name = "FILE", value_parser = Data::parser(), required_unless_present = "table", conflicts_with = "dialect")]
+    pub(crate) data: Option<Data>,
     /// The column that holds ids [default: id]
     #[arg(long, value_name = "COL")]
     pub(crate) id: Option<String>,
     /// Leave columns alone that the study does not name
-    #[arg(long, conflicts_with = "table")]
+    #[arg(long, conflicts_with = "dialect")]
     pub(crate) ignore_extra: bool,
     /// Show undeclared levels themselves, not only how many values have one
-    #[arg(long, conflicts_with = "table")]
+    #[arg(long, conflicts_with = "dialect")]
     pub(crate) show_values: bool,
     /// The table or view in a database: `table`, `schema.table` or `catalog.schema.table`
-    #[arg(long, value_name = "TABLE", requires = "dialect")]
+    #[arg(long, value_name = "TABLE")]
     pub(crate) table: Option<String>,
-    /// Whose SQL to write
+    /// Whose SQL to write, for a query that counts in the database
     #[arg(long, value_enum, requires = "table")]
     pub(crate) dialect: Option<DialectArgument>,
     /// What the query gave: CSV with a header line, or Parquet (private)
-    #[arg(long, value_name = "FILE", requires = "table")]
+    #[arg(long, value_name = "FILE", requires = "dialect")]
     pub(crate) counts: Option<PathBuf>,
     /// A column with bounds that is stored as a boolean, may be repeated
-    #[arg(long, value_name = "COL", requires = "table")]
+    #[arg(long, value_name = "COL", requires = "dialect")]
     pub(crate) boolean: Vec<String>,
     /// A column with bounds that is stored as a date, may be repeated
-    #[arg(long, value_name = "COL", requires = "table")]
+    #[arg(long, value_name = "COL", requires = "dialect")]
     pub(crate) date: Vec<String>,
+}
+
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  potluck ids study.toml --party north --data patients.csv
+  potluck ids study.toml --party north --data patients.csv --show 0
+
+What is printed is private: ids of your table, for your own screen; --show 0 prints counts alone. Nothing is charged, and nothing is written to any file, log or ledger. Read a few of them to the stewards of the other parties: what the rules make of the same person must be the same everywhere. The exit code is 3 if ids collide or are missing.")]
+pub(crate) struct Ids {
+    #[command(flatten)]
+    pub(crate) party: PartyArguments,
+    #[command(flatten)]
+    pub(crate) base: BaseArgument,
+    /// Your table: CSV (also gzipped), Parquet or Arrow IPC
+    #[arg(long, value_name = "FILE")]
+    pub(crate) data: PathBuf,
+    /// The column that holds ids, unless the study names them [default: id]
+    #[arg(long, value_name = "COL")]
+    pub(crate) id: Option<String>,
+    /// How many ids to show, and how many that collide
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    pub(crate) show: usize,
 }
 
 #[derive(Args)]
@@ -645,7 +741,8 @@ pub(crate) struct Correlate {
 
 #[derive(Args)]
 #[command(
-    after_help = "Example:\n  potluck predict model.json --data new.csv --id patient > predictions.csv"
+    after_help = "Examples:\n  potluck predict model.json --data new.csv --id patient > predictions.csv\n  potluck predict model.json --data new.csv --id patient --interval 0.95\n\nAn interval holds the label of a new person with this probability, if what predictions miss is bell-shaped; \\\nit is as wide for everybody. Shares that a linear regression of a level predicts have none; probabilities of a logistic \
+regression always have one, for the share of people like this one, at the model's level unless another is given."
 )]
 pub(crate) struct Predict {
     /// The model, from `potluck fit --out`
@@ -657,6 +754,9 @@ pub(crate) struct Predict {
     /// A column to carry over beside the prediction
     #[arg(long, value_name = "COL")]
     pub(crate) id: Option<String>,
+    /// Add the ends of intervals of this level, such as 0.95; those of probabilities come unasked
+    #[arg(long, value_name = "LEVEL", allow_negative_numbers = true)]
+    pub(crate) interval: Option<f64>,
 }
 
 #[derive(Args)]
@@ -756,4 +856,14 @@ Examples:
         #[command(flatten)]
         ledger: LedgerArguments,
     },
+}
+
+/// A share, from 0 to 1.
+fn share(text: &str) -> Result<f64, String> {
+    let share: f64 = text.parse().map_err(|_| "give a number from 0 to 1, such as 0.6".to_owned())?;
+    if (0.0..=1.0).contains(&share) {
+        Ok(share)
+    } else {
+        Err("give a number from 0 to 1, such as 0.6".to_owned())
+    }
 }

@@ -97,7 +97,7 @@ fn predictions_are_probabilities_within_their_intervals() {
     STROKES.write("new.csv", "id,age,smoker,region\n1,30,no,east\n2,80,yes,east\n3,,,north\n");
     let text = STROKES.line("predict model.json --data new.csv --id id").ok().stdout;
     let mut lines = text.lines();
-    assert_eq!(lines.next(), Some("id,stroke=yes,low,high"));
+    assert_eq!(lines.next(), Some("id,stroke=yes,stroke=yes.low,stroke=yes.high"));
     let rows: Vec<Vec<f64>> =
         lines.map(|line| line.split(',').map(|cell| cell.parse().unwrap()).collect()).collect();
     for row in &rows {

@@ -1,10 +1,15 @@
 //! Planning: how accurate regressions will be, from public facts only.
 //!
+//! What standard errors of coefficients to expect is a range ([`forecast`]); how much of what can be
+//! explained is recovered, one number.
+//!
 //! The learner's variance formulas need the strength of the signal and the spread of the columns,
 //! which nobody may look at. So the outlook is for a typical table: columns are bell-shaped,
 //! uncorrelated and well inside their bounds, and all features together explain a given share of
 //! the label (docs/LEARNERS.md#planning). It is checked against simulated releases (`cargo run
 //! --release -p potluck-lab -- planning`).
+
+pub mod forecast;
 
 use crate::accounting::Mu;
 use crate::calibrated::{CalibratedError, Layout, Plan};
@@ -21,6 +26,8 @@ const EVEN_VARIANCE: f64 = 1.0 / 3.0;
 /// Variance of R² over that of the products of label and prediction: 4 of the products themselves,
 /// the rest of learning from four fifths of the rows.
 const JUDGEMENT: f64 = 5.6;
+/// Smallest share of their people that parties are planned to have in common.
+const MOST_APART: f64 = 0.005;
 /// Studies with more subjects than this are not planned.
 const MOST_ROWS: f64 = 1e12;
 
@@ -42,6 +49,9 @@ pub struct Prospect {
     rows: f64,
     k: f64,
     parties: Vec<PartyOutlook>,
+    /// How many people each party has, and which share of the smaller one's two have in common.
+    people: Vec<f64>,
+    shared: f64,
 }
 
 /// What to expect of a regression of one column on all others, averaged over the choice of the
@@ -63,6 +73,7 @@ impl Prospect {
     /// The prospect of a calibrated release.
     pub fn calibrated(plan: &Plan, parties: &[Layout]) -> Self {
         let rows = plan.rows() as f64;
+        let people_of = |layout: &Layout| layout.rows().map_or(rows, |rows| rows as f64);
         let party = |layout: &Layout| {
             let width = layout.effective_width() as f64;
             let norm = plan.largest_norm(layout);
@@ -72,14 +83,29 @@ impl Prospect {
             let resolved = 1.0 / (1.0 + 9.0 * growth * growth * error);
             let variance = resolved * kept_by_ball(width, growth);
             let mixed = (2.0 * norm / plan.stage_mu(3)).powi(2);
-            let local = 1.25 * norm * norm / (plan.stage_mu(2) * rows);
+            let local = 1.25 * norm * norm / (plan.stage_mu(2) * people_of(layout));
             PartyOutlook {
                 columns: layout.width(),
                 noise_ratio: mixed / variance,
                 local_noise: Some(local / variance),
             }
         };
-        Self { rows, k: plan.k() as f64, parties: parties.iter().map(party).collect() }
+        Self {
+            rows,
+            k: plan.k() as f64,
+            parties: parties.iter().map(party).collect(),
+            people: parties.iter().map(people_of).collect(),
+            shared: 1.0,
+        }
+    }
+
+    /// The same if any two parties have this share of the smaller one's people in common. People
+    /// whom a party shares with no other only add noise.
+    #[must_use]
+    pub fn with_overlap(self, share: f64) -> Self {
+        let fewest = self.people.iter().copied().fold(f64::INFINITY, f64::min).min(self.rows);
+        let shared = share.clamp(MOST_APART, 1.0);
+        Self { rows: fewest * shared, shared, ..self }
     }
 
     /// The prospect of a release of mixed rows alone: k rows, and by party the number of columns
@@ -90,7 +116,14 @@ impl Prospect {
             noise_ratio: noise * noise / EVEN_VARIANCE,
             local_noise: None,
         };
-        Self { rows: rows as f64, k: k as f64, parties: parties.iter().map(party).collect() }
+        let people = vec![rows as f64; parties.len()];
+        Self {
+            rows: rows as f64,
+            k: k as f64,
+            parties: parties.iter().map(party).collect(),
+            people,
+            shared: 1.0,
+        }
     }
 
     /// The parties, in order.
@@ -103,8 +136,9 @@ impl Prospect {
         match self.parties[one].local_noise {
             Some(noise) if one == other => 2.0 * noise * noise,
             _ => {
-                let spread = |party: usize| self.rows / self.k + self.parties[party].noise_ratio;
-                self.k / (self.rows * self.rows) * spread(one) * spread(other)
+                let spread = |party: usize| self.people[party] / self.k + self.parties[party].noise_ratio;
+                let both = self.shared * self.people[one].min(self.people[other]);
+                self.k / (both * both) * spread(one) * spread(other)
             }
         }
     }
@@ -221,11 +255,14 @@ fn lower_gamma(a: f64, x: f64) -> f64 {
 }
 
 /// The smallest number of subjects at which a calibrated release of these columns becomes useful,
-/// if there is one.
-pub fn smallest_useful_rows(mu: Mu, parties: &[Layout]) -> Option<u64> {
+/// if there is one: `parties` says how they are laid out for so many, `overlap` what any two have
+/// in common.
+pub fn smallest_useful_rows(mu: Mu, parties: impl Fn(u64) -> Vec<Layout>, overlap: f64) -> Option<u64> {
     let useful = |rows: f64| -> Result<bool, CalibratedError> {
-        let plan = Plan::new(rows as u64, mu, parties, None)?;
-        Ok(Prospect::calibrated(&plan, parties).outlook(TYPICAL_SIGNAL).recovered >= USEFUL)
+        let parties = parties(rows as u64);
+        let plan = Plan::new(rows as u64, mu, &parties, None)?;
+        let prospect = Prospect::calibrated(&plan, &parties).with_overlap(overlap);
+        Ok(prospect.outlook(TYPICAL_SIGNAL).recovered >= USEFUL)
     };
     let (mut low, mut high) = (2.0_f64, MOST_ROWS);
     if !useful(high).unwrap_or(false) {
@@ -248,6 +285,7 @@ pub fn smallest_useful_rows(mu: Mu, parties: &[Layout]) -> Option<u64> {
 mod tests {
     use super::*;
     use crate::accounting::{Delta, Epsilon};
+    use crate::calibrated::Declared;
     use crate::encoding::{Bounds, Encoder};
 
     fn layouts() -> Vec<Layout> {
@@ -279,9 +317,26 @@ mod tests {
     #[test]
     fn the_smallest_useful_size_is_where_the_outlook_becomes_useful() {
         let mu = Mu::analytic(Epsilon::new(1.0).unwrap(), Delta::new(1e-5).unwrap()).unwrap();
-        let rows = smallest_useful_rows(mu, &layouts()).unwrap();
+        let rows = smallest_useful_rows(mu, |_| layouts(), 1.0).unwrap();
         assert!(outlook(1.0, rows).recovered >= USEFUL);
         assert!(outlook(1.0, rows / 2).recovered < USEFUL);
+    }
+
+    #[test]
+    fn people_whom_parties_do_not_share_only_add_noise() {
+        let mu = Mu::analytic(Epsilon::new(1.0).unwrap(), Delta::new(1e-5).unwrap()).unwrap();
+        let column = || Encoder::Numeric(Bounds::new(0.0, 1.0).unwrap());
+        let declared = [Declared { may_miss: true, typical: None }];
+        let error = |people: [u64; 2], overlap: f64| {
+            let layouts = people.map(|rows| Layout::of_cohort(vec![column()], &declared, rows));
+            let plan = Plan::new(people[0], mu, &layouts, None).unwrap();
+            Prospect::calibrated(&plan, &layouts).with_overlap(overlap).outlook(0.5).coefficient_error
+        };
+        let all = error([100_000, 100_000], 1.0);
+        // Errors grow about as the share falls, and with people whom only one party has.
+        let half = error([100_000, 100_000], 0.5);
+        assert!((1.8..2.3).contains(&(half / all)), "{}", half / all);
+        assert!(error([100_000, 400_000], 1.0) > 1.05 * all);
     }
 
     #[test]

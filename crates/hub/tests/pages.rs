@@ -4,12 +4,13 @@
 mod support;
 
 use potluck_core::learn::{Level, Ridge};
+use potluck_fixtures::clinics;
 use potluck_hub::Store;
 use potluck_hub::config::Options;
-use potluck_release::PublicDataset;
 use potluck_release::findings::HEADING;
 use potluck_release::fit::{DEFAULT_RIDGE, Regression, fit};
 use potluck_release::model::Learner;
+use potluck_release::{PublicDataset, people};
 use support::{Hub, STUDY, sealed, sealed_with};
 use ureq::Agent;
 
@@ -373,6 +374,36 @@ fn odds_and_correlations_are_explored_too() {
     .unwrap();
     assert_eq!(api["pairs"].as_array().unwrap().len(), 1);
     assert!(api["pairs"][0]["low"].as_f64().unwrap() <= api["pairs"][0]["high"].as_f64().unwrap());
+}
+
+#[test]
+fn releases_of_different_people_are_taken_and_pages_say_first_who_is_where() {
+    let text = clinics("cohorts", 1000).of_cohorts().settings("k = 40\noverlap = [0.5, 1]").to_string();
+    let hub = Hub::start();
+    let id = hub.finished(&sealed(&text))[0].study.id().to_owned();
+    let file = hub.folder.path().join("public.parquet");
+    std::fs::write(&file, hub.get(&format!("/api/v1/studies/{id}/dataset")).body).unwrap();
+    let dataset = PublicDataset::read(&file).unwrap();
+    assert_eq!(dataset.columns().names().last().unwrap(), "present@south");
+    let people = people::of_dataset(&dataset).unwrap().unwrap();
+    let alarms: Vec<String> = people.alarms().iter().map(ToString::to_string).collect();
+    assert_eq!(alarms.len(), 1, "made-up sums have nobody in common for certain");
+
+    let browser = Browser::new(&hub);
+    let seen = browser.get(&format!("/studies/{id}")).sound(200);
+    let head = &seen.html[..seen.html.find("class=\"facts\"").unwrap()];
+    assert!(text_of(head).contains(&alarms[0]), "{}", text_of(head));
+    for said in ["Who is where", "People of a party, about", "Missing values", "How values are distributed"] {
+        seen.says(said);
+    }
+    let seen = browser.get(&format!("/studies/{id}/explore?label=pressure")).sound(200);
+    let model = fit(&dataset, &Regression::of("pressure")).unwrap();
+    let first = model.findings()[0].sentence.to_string();
+    assert!(model.findings()[0].is_about_people(), "{first}");
+    let outcome = &seen.html[seen.html.find("Regression of").unwrap()..];
+    let words = text_of(&outcome[..outcome.find("<dl").unwrap()]);
+    let found = words.find(&first).unwrap();
+    assert!(found < words.find("coefficients").unwrap_or(words.len()), "{words}");
 }
 
 #[test]

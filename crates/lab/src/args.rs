@@ -5,7 +5,12 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use potluck_release::study::Format;
+
+use crate::holdings::Form;
 use crate::noise::NoiseKind;
+use crate::released::Release;
+use crate::table::Privacy;
 
 /// Reproduce every experiment of the paper, with our numbers beside the published ones, and measure
 /// our own method.
@@ -59,12 +64,36 @@ pub(crate) struct Common {
     /// Draw noise with the exact sampler that releases use, instead of a fast stand-in
     #[arg(long, global = true)]
     pub(crate) exact_noise: bool,
+    /// The form of studies of the calibrated method: format 1, or 2, or 2-undeclared, in which nothing
+    /// is said of overlaps where everybody is everywhere [default: that of new studies]
+    #[arg(long = "format", global = true, value_name = "FORM", value_parser = form)]
+    pub(crate) form: Option<Form>,
     /// Forget what earlier runs found
     #[arg(long, global = true)]
     pub(crate) fresh: bool,
 }
 
+fn form(text: &str) -> Result<Form, String> {
+    let (number, declares) = match text.strip_suffix("-undeclared") {
+        Some(number) => (number, false),
+        None => (text, true),
+    };
+    let format = number.parse().ok().and_then(Format::from_number);
+    let form = format.map(|format| Form { format, declares });
+    form.ok_or_else(|| format!("write 1, {0} or {0}-undeclared", Format::NEWEST.number()))
+}
+
 impl Common {
+    /// How the calibrated method releases.
+    pub(crate) fn release(&self, privacy: Privacy) -> Release {
+        Release { form: self.form(), privacy, noise: self.noise(), k: None }
+    }
+
+    /// The form of its studies.
+    pub(crate) fn form(&self) -> Form {
+        self.form.unwrap_or(Form { format: Format::NEW, declares: true })
+    }
+
     pub(crate) fn noise(&self) -> NoiseKind {
         if self.exact_noise { NoiseKind::Exact } else { NoiseKind::Fast }
     }
@@ -87,6 +116,9 @@ pub(crate) enum Experiment {
     Mixing,
     /// How often 95% intervals of the calibrated method hold the truth, on four kinds of data
     Coverage(Coverage),
+    /// Parties that hold different people, and missing values: errors, what is kept of effects, and
+    /// coverage
+    Cohorts(Cohorts),
     /// Where intervals hold and where they do not: populations drawn at random, unkind ones among
     /// them
     Map(Map),
@@ -98,6 +130,9 @@ pub(crate) enum Experiment {
     Planning(Planning),
     /// Logistic regression from releases beside maximum likelihood on the rows themselves
     Classification(Classification),
+    /// Whether standard errors lie in the range that `potluck plan` forecasts, on every table of a
+    /// folder and on populations drawn at random
+    Forecast(Forecast),
     /// How long whole jobs take, beside other people's software in the same run
     Speed(Speed),
     /// Time and peak memory of whole jobs against n
@@ -190,6 +225,21 @@ pub(crate) struct Coverage {
 #[derive(Args)]
 #[command(after_help = "\
 Example:
+  potluck-lab cohorts --cases overlap,mistyped --sizes 100000 --epsilons 1 --kinds strong --seeds 40
+
+Data are new in every repetition. The truth is the slopes of the best linear prediction in the population. \
+Every release is made in format 1 too where each party has one row for each of as many people.")]
+pub(crate) struct Cohorts {
+    #[command(flatten)]
+    pub(crate) cells: Cells,
+    /// Only cases whose name starts so, separated by commas
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
+    pub(crate) cases: Option<Vec<String>>,
+}
+
+#[derive(Args)]
+#[command(after_help = "\
+Example:
   potluck-lab map --populations 20 --sizes 10000,100000 --epsilons 1,0.3 --seeds 40 --seed 7
 
 Another --seed draws other populations. The truth is least squares on the same rows.")]
@@ -254,9 +304,38 @@ pub(crate) struct Classification {
     /// Folder with the tables; without it only made-up data are run
     #[arg(long, value_name = "DIR", env = "POTLUCK_DATA")]
     pub(crate) data_dir: Option<PathBuf>,
-    /// The populations that constants were set by, instead of those that are reported
+    /// Populations to try constants on, instead of those that are reported
     #[arg(long)]
     pub(crate) tuning: bool,
+}
+
+#[derive(Args)]
+#[command(after_help = "\
+Example:
+  potluck-lab forecast --data-dir tables --seed 2 --seeds 10
+
+Tables are read as in `robustness`, with bounds as tight as the values and ten times as loose. The constants \
+of the forecast were chosen with --seed 1 and 3 and the tables bike_hour, diamonds and randhie; another \
+--seed draws other populations, labels and dealings.")]
+pub(crate) struct Forecast {
+    /// Folder with the tables; without it only populations are released
+    #[arg(long, value_name = "DIR", env = "POTLUCK_DATA")]
+    pub(crate) data_dir: Option<PathBuf>,
+    /// Only tables whose file name starts so, separated by commas
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
+    pub(crate) tables: Option<Vec<String>>,
+    /// Number of populations of each temper, and of labels and dealings of each table
+    #[arg(long, value_name = "N")]
+    pub(crate) draws: Option<usize>,
+    /// Sizes n of populations, separated by commas [default: 10000, 100000]
+    #[arg(long, value_name = "N,…", value_delimiter = ',')]
+    pub(crate) sizes: Option<Vec<usize>>,
+    /// Largest number of rows of a table that one repetition uses, chosen at random
+    #[arg(long, value_name = "N", default_value_t = 50_000)]
+    pub(crate) rows: usize,
+    /// ε of each party, separated by commas [default: 3,1,0.3]
+    #[arg(long, value_name = "E,…", value_delimiter = ',')]
+    pub(crate) epsilons: Option<Vec<f64>>,
 }
 
 #[derive(Args)]

@@ -12,6 +12,7 @@ use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use serde::Deserialize;
 
+use crate::family::{self, Truth};
 use crate::holdings::{Column, Holdings};
 use crate::seeds::Seed;
 use crate::table::Table;
@@ -298,6 +299,25 @@ impl Dataset {
         Table::new(self.width(), encoded, largest_party, self.holdings(rows))
     }
 
+    /// All rows as their parties hold them, with what least squares finds in them.
+    pub(crate) fn with_truth(&self) -> family::Table {
+        let rows: Vec<usize> = (0..self.rows()).collect();
+        let holdings = self.holdings(&rows);
+        let label = self.width() - 1;
+        let column =
+            |at: usize| -> Vec<f64> { self.values[at..].iter().step_by(self.width()).copied().collect() };
+        let first_of_label_party = self.width() - self.sizes.last().copied().unwrap_or(0);
+        let is_reference = |at: usize| {
+            let before = at.checked_sub(1).map(|before| self.kinds[before]);
+            matches!(self.kinds[at], Kind::Level { .. }) && before != Some(self.kinds[at])
+        };
+        let name = |at: usize| if self.kinds[at] == Kind::Number { "number" } else { "levels" };
+        let features = (0..label)
+            .filter(|&at| !is_reference(at))
+            .map(|at| (Truth::unknown(name(at).to_owned(), at >= first_of_label_party, at), column(at)));
+        family::Table::new(holdings, (label, &column(label)), features.collect())
+    }
+
     /// The columns as their parties would declare them: numbers in [0, 1], and levels.
     fn holdings(&self, rows: &[usize]) -> Holdings {
         let bounds = Bounds::new(0.0, 1.0).expect("0 is below 1");
@@ -425,9 +445,10 @@ pub(crate) fn read_texts(path: &Path, header: bool) -> Result<(Vec<String>, Vec<
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::holdings::Form;
     use crate::table::Privacy;
     use potluck_core::mixing::MixingKey;
-    use potluck_release::study::Party;
+    use potluck_release::study::{Format, Party};
 
     /// Levels that are all with one party are one column; levels that are not are columns of their
     /// own.
@@ -443,7 +464,8 @@ mod tests {
             let dataset = Dataset::of_columns("mine".to_owned(), &columns, &rows, sizes.to_vec());
             let holdings = dataset.holdings(&[0, 1, 2]);
             let privacy = Privacy { epsilon: 1.0, delta: 1e-5 };
-            let study = holdings.study(100, privacy, None, &MixingKey::new([0; 32])).unwrap();
+            let form = Form { format: Format::NEW, declares: true };
+            let study = holdings.study(form, 100, privacy, None, &MixingKey::new([0; 32])).unwrap();
             let layout = |party: &Party| study.calibrated(party.name()).unwrap().unwrap().layout().clone();
             let layouts = study.definition().parties().iter().map(layout);
             layouts.map(|layout| (layout.width(), layout.effective_width())).collect::<Vec<_>>()

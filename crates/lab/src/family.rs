@@ -142,7 +142,14 @@ pub(crate) struct Truth {
     pub(crate) unit: f64,
 }
 
-/// A table of a population.
+impl Truth {
+    /// Before anything is known of it.
+    pub(crate) fn unknown(shape: String, own: bool, column: usize) -> Self {
+        Self { shape, own, column, slope: 0.0, error: 0.0, unit: 0.0 }
+    }
+}
+
+/// A table of a population, or any other whose truth is known.
 pub(crate) struct Table {
     pub(crate) holdings: Holdings,
     pub(crate) label: usize,
@@ -152,6 +159,21 @@ pub(crate) struct Table {
 }
 
 impl Table {
+    /// The table of these columns, with what least squares finds in them.
+    pub(crate) fn new(holdings: Holdings, label: (usize, &[f64]), features: Vec<(Truth, Vec<f64>)>) -> Self {
+        let (mut truth, encoded): (Vec<Truth>, Vec<Vec<f64>>) = features.into_iter().unzip();
+        let covariance = least_squares(&mut truth, &encoded, label.1);
+        Self { holdings, label: label.0, truth, covariance }
+    }
+
+    /// The variance inflation of a coefficient: 1 where no other feature says anything of it.
+    pub(crate) fn inflation(&self, at: usize) -> f64 {
+        let slopes: Vec<f64> = self.truth.iter().map(|truth| truth.slope).collect();
+        let rest = 1.0 - self.explained_by(&slopes);
+        let Truth { error, unit, .. } = self.truth[at];
+        (error * unit).powi(2) * self.holdings.rows() as f64 / rest.max(1e-12)
+    }
+
     /// The share of the label's variance that predictions with these slopes explain.
     pub(crate) fn explained_by(&self, slopes: &[f64]) -> f64 {
         let d = slopes.len();
@@ -299,7 +321,7 @@ impl Drawn {
                 let shape = &self.shapes[j];
                 let mut add = |values: Vec<f64>, column: usize| {
                     let own = party == self.label_party;
-                    truth.push(Truth { shape: shape.name(), own, column, slope: 0.0, error: 0.0, unit: 0.0 });
+                    truth.push(Truth::unknown(shape.name(), own, column));
                     encoded.push(values);
                 };
                 if let Shape::Levels { effects, .. } = shape {
@@ -330,8 +352,8 @@ impl Drawn {
             }
             parties.push(columns);
         }
-        let covariance = least_squares(&mut truth, &encoded, label);
-        Table { holdings: Holdings::new(n, parties), label: label_at, truth, covariance }
+        let features = truth.into_iter().zip(encoded).collect();
+        Table::new(Holdings::new(n, parties), (label_at, label), features)
     }
 
     fn bounds(&self, values: &[f64]) -> Bounds {

@@ -4,7 +4,7 @@ use anyhow::Result;
 use potluck_core::encoding::{Bounds, LevelCount};
 use potluck_core::mixing::MixingKey;
 use potluck_release::Study;
-use potluck_release::study::Unsealed;
+use potluck_release::study::{Format, Unsealed};
 use potluck_simulation::{self as simulation, People};
 use serde_json::{Value, json};
 
@@ -43,6 +43,14 @@ impl Column {
     }
 }
 
+/// The form of a study.
+#[derive(Clone, Copy)]
+pub(crate) struct Form {
+    pub(crate) format: Format,
+    /// Whether it declares that everybody is everywhere, where that is so.
+    pub(crate) declares: bool,
+}
+
 /// The columns of all parties for the same subjects; encoded columns are counted party by party.
 pub(crate) struct Holdings {
     people: People,
@@ -52,15 +60,14 @@ pub(crate) struct Holdings {
 
 impl Holdings {
     pub(crate) fn new(rows: usize, parties: Vec<Vec<Column>>) -> Self {
-        let mut names = (0..).map(|column| format!("c{column}"));
-        let declare = |(party, columns): (usize, &Vec<Column>)| {
-            let columns: Vec<Value> =
-                columns.iter().zip(names.by_ref()).map(|(column, name)| column.declared(&name)).collect();
-            json!({ "name": format!("p{party}"), "column": columns })
-        };
-        let declared = parties.iter().enumerate().map(declare).collect();
-        let held = parties.into_iter().map(|columns| columns.into_iter().map(Column::held).collect());
-        Self { people: People::new(rows, held.collect()), declared }
+        let declared = declare(&parties);
+        let held = parties.into_iter().map(held).collect();
+        Self { people: People::new(rows, held), declared }
+    }
+
+    /// The same if each party holds some of them only.
+    pub(crate) fn held_by(self, held: Vec<Vec<usize>>) -> Self {
+        Self { people: self.people.held_by(held), ..self }
     }
 
     /// Number of subjects.
@@ -68,26 +75,54 @@ impl Holdings {
         self.people.rows()
     }
 
+    /// Number of subjects of the largest party.
+    pub(crate) fn largest(&self) -> usize {
+        (0..self.people.parties().len()).map(|party| self.people.rows_of(party)).max().unwrap_or(0)
+    }
+
     pub(crate) fn people(&self) -> &People {
         &self.people
     }
 
-    /// The sealed study of these columns for so many subjects.
+    /// The sealed study of these columns, in this form, for so many subjects a party.
     pub(crate) fn study(
         &self,
+        form: Form,
         rows: usize,
         privacy: Privacy,
         k: Option<u64>,
         key: &MixingKey,
     ) -> Result<Study> {
-        let Privacy { epsilon, delta } = privacy;
-        let draft = json!({
-            "format": potluck_release::FORMAT,
-            "study": { "name": "lab", "rows": rows, "id": "integer", "k": k },
-            "privacy": { "epsilon": epsilon, "delta": delta },
-            "party": self.declared,
-        });
+        let draft = self.draft(form, rows, privacy, k);
         let (study, _) = Unsealed::from_json(&draft, None)?.seal::<anyhow::Error>(|| Ok(key.clone()))?;
         Ok(study)
     }
+
+    /// All that is public of it.
+    pub(crate) fn draft(&self, form: Form, rows: usize, privacy: Privacy, k: Option<u64>) -> Value {
+        let Form { format, declares } = form;
+        let Privacy { epsilon, delta } = privacy;
+        let overlap = (declares && format == Format::Two && self.people.are_everywhere()).then_some("all");
+        json!({
+            "format": format.number(),
+            "study": { "name": "lab", "rows": rows, "id": "integer", "k": k, "overlap": overlap },
+            "privacy": { "epsilon": epsilon, "delta": delta },
+            "party": self.declared,
+        })
+    }
+}
+
+/// What a study says of the columns of all parties.
+fn declare(parties: &[Vec<Column>]) -> Vec<Value> {
+    let mut names = (0..).map(|column| format!("c{column}"));
+    let declare = |(party, columns): (usize, &Vec<Column>)| {
+        let columns: Vec<Value> =
+            columns.iter().zip(names.by_ref()).map(|(column, name)| column.declared(&name)).collect();
+        json!({ "name": format!("p{party}"), "column": columns })
+    };
+    parties.iter().enumerate().map(declare).collect()
+}
+
+fn held(columns: Vec<Column>) -> Vec<simulation::Column> {
+    columns.into_iter().map(Column::held).collect()
 }

@@ -4,6 +4,7 @@
 //! people's software. Never a dependency of anything shipped.
 
 mod args;
+mod cohort;
 mod constant;
 mod dataset;
 mod experiments;
@@ -41,10 +42,12 @@ fn main() -> Result<()> {
         Experiment::RealData(arguments) => experiments::real_data::run(arguments, common),
         Experiment::Mixing => experiments::mixing::run(common),
         Experiment::Coverage(arguments) => experiments::coverage::run(arguments, common),
+        Experiment::Cohorts(arguments) => experiments::cohorts::run(arguments, common),
         Experiment::Map(arguments) => experiments::map::run(arguments, common),
         Experiment::Robustness(arguments) => experiments::robustness::run(arguments, common),
         Experiment::Bias(arguments) => experiments::bias::run(arguments, common),
         Experiment::Classification(arguments) => experiments::classification::run(arguments, common),
+        Experiment::Forecast(arguments) => experiments::forecast::run(arguments, common),
         Experiment::Planning(arguments) => experiments::planning::run(arguments, common),
         Experiment::Speed(arguments) => experiments::speed::run(arguments, common),
         Experiment::Growth(arguments) => experiments::growth::run(arguments, common),

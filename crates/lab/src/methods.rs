@@ -182,7 +182,8 @@ impl Method for Calibrated {
         let model = if self.of_all { Some(released.fit(label)?) } else { released.fit_beside(label)? };
         let Some(model) = model else { return ReleasedMean.fit(cell, privacy, ridge) };
         // The label is last, so positions of features are places in a row.
-        let (_, names) = released.names().split_last().context("there is a label")?;
+        let names = released.names();
+        let (_, names) = names.split_last().context("there is a label")?;
         let width = names.len();
         let mut fitted = Fitted {
             weights: vec![0.0; width],

@@ -102,7 +102,7 @@ impl Outcomes {
         ]
     }
 
-    /// Others, which constants were set by.
+    /// Others, to try constants on.
     pub(crate) fn tuning() -> Vec<Self> {
         use Shape::{Bell, Even, Level, Skewed};
         vec![

@@ -188,6 +188,11 @@ impl Population {
 
     /// A table of n subjects: two features a party, the label last.
     pub(crate) fn holdings(&self, n: usize, placement: Placement, seed: Seed) -> Holdings {
+        Holdings::new(n, self.parties(n, placement, seed))
+    }
+
+    /// Its columns, party by party.
+    pub(crate) fn parties(&self, n: usize, placement: Placement, seed: Seed) -> Vec<Vec<Column>> {
         let mut columns: Vec<Column> =
             self.shapes.iter().map(|&shape| column(shape, self.bound, n)).collect();
         let mut label = match self.label {
@@ -213,7 +218,7 @@ impl Population {
             (Placement::WithFeatures, Some(last)) => last.push(label),
             _ => parties.push(vec![label]),
         }
-        Holdings::new(n, parties)
+        parties
     }
 
     /// Second moments, from a large sample.

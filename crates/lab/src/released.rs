@@ -7,13 +7,13 @@ use potluck_core::learn::{Clipping, Level, Tails, posterior};
 use potluck_core::stage::Stage;
 use potluck_release::fit::{Material, Regression, fit};
 use potluck_release::model::Kind;
-use potluck_release::study::Party;
+use potluck_release::study::{Format, Party};
 use potluck_release::{Model, PublicDataset, Study};
 use potluck_simulation::{Noise, Simulation, Subjects};
 
 use crate::experiments::map::{Reading, Readings};
 use crate::family::{Table, Truth};
-use crate::holdings::Holdings;
+use crate::holdings::{Form, Holdings};
 use crate::noise::NoiseKind;
 use crate::seeds::Seed;
 use crate::table::Privacy;
@@ -21,6 +21,7 @@ use crate::table::Privacy;
 /// How releases are made.
 #[derive(Clone, Copy)]
 pub(crate) struct Release {
+    pub(crate) form: Form,
     pub(crate) privacy: Privacy,
     pub(crate) noise: NoiseKind,
     /// Number of mixed rows; what public facts say if none.
@@ -45,18 +46,19 @@ impl Release {
     ) -> Result<(Released, Mat<f64>)> {
         let study = self.study(holdings, subjects)?;
         let simulation = Simulation::new(&study, holdings.people(), subjects);
-        let width = study.definition().width();
-        let mut products = Mat::zeros(width, width);
+        let encoded = places(&study);
+        let mut products = Mat::zeros(encoded.len(), encoded.len());
         let sums = simulation.sums(self.noise(seed), |rows, width| {
-            let rows =
-                Mat::from_fn(rows.len() / width, width, |row, column| f64::from(rows[row * width + column]));
+            let rows = Mat::from_fn(rows.len() / width, encoded.len(), |row, column| {
+                f64::from(rows[row * width + encoded[column]])
+            });
             products += rows.transpose() * &rows;
         })?;
         Ok((Released { dataset: simulation.join(&sums)? }, products))
     }
 
     fn study(self, holdings: &Holdings, subjects: &Subjects) -> Result<Study> {
-        holdings.study(holdings.rows(), self.privacy, self.k, subjects.key())
+        holdings.study(self.form, holdings.largest(), self.privacy, self.k, subjects.key())
     }
 
     /// Every stage of a party has noise of its own.
@@ -72,8 +74,9 @@ pub(crate) struct Released {
 
 impl Released {
     /// Names of the encoded columns.
-    pub(crate) fn names(&self) -> &[String] {
-        self.dataset.columns().names()
+    pub(crate) fn names(&self) -> Vec<String> {
+        let parties = self.dataset.study().definition().parties();
+        parties.iter().flat_map(Party::encoded_names).collect()
     }
 
     /// Learns the regression of an encoded column on all others.
@@ -154,6 +157,18 @@ impl Released {
             coefficients: table.truth.iter().enumerate().map(reading).collect(),
         })
     }
+}
+
+/// Where the encoded columns stand in mixed rows of all parties side by side, in which presence may
+/// follow on the columns of each.
+fn places(study: &Study) -> Vec<usize> {
+    let beside = usize::from(study.definition().format() == Format::Two);
+    let parties = study.definition().parties().iter().enumerate();
+    let mut places = Vec::new();
+    for (party, names) in parties.map(|(party, of)| (party, of.encoded_names())) {
+        places.extend((places.len()..places.len() + names.len()).map(|at| at + party * beside));
+    }
+    places
 }
 
 /// The interval of the share of the label's variance that a regression explains.

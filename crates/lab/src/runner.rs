@@ -125,6 +125,8 @@ impl Journal {
         let settings = json!({
             "seed": common.seed,
             "exact": common.exact_noise,
+            "format": common.form().format.number(),
+            "declares": common.form().declares,
             "version": env!("CARGO_PKG_VERSION"),
             "program": program_hash()?,
         });

@@ -16,10 +16,11 @@ use rand_core::SeedableRng;
 use rand_distr::{ChiSquared, Distribution, StandardNormal};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
+use crate::args::Common;
 use crate::holdings::Holdings;
 use crate::noise::NoiseKind;
 use crate::outcomes::Rows;
-use crate::released::{Release, Released};
+use crate::released::Released;
 use crate::seeds::Seed;
 
 /// Rows worked on at a time: they stay in cache.
@@ -111,7 +112,7 @@ impl Privacy {
 pub(crate) struct Cell<'a> {
     table: &'a Table,
     seed: Seed,
-    noise: NoiseKind,
+    common: &'a Common,
     /// The largest number of rows that anyone will ask of the Bernoulli matrix.
     bernoulli_rows: u64,
     subjects: OnceCell<Subjects>,
@@ -122,11 +123,11 @@ pub(crate) struct Cell<'a> {
 }
 
 impl<'a> Cell<'a> {
-    pub(crate) fn new(table: &'a Table, seed: Seed, noise: NoiseKind, bernoulli_rows: u64) -> Self {
+    pub(crate) fn new(table: &'a Table, seed: Seed, common: &'a Common, bernoulli_rows: u64) -> Self {
         Self {
             table,
             seed,
-            noise,
+            common,
             bernoulli_rows,
             subjects: OnceCell::new(),
             bernoulli: OnceCell::new(),
@@ -157,7 +158,7 @@ impl<'a> Cell<'a> {
         if let Some(released) = self.calibrated.borrow().get(&key) {
             return Ok(Rc::clone(released));
         }
-        let release = Release { privacy, noise: self.noise, k: None };
+        let release = self.common.release(privacy);
         let seed = self.seed.of(&privacy.epsilon.to_string());
         let released = Rc::new(release.run(&self.table.holdings, self.subjects(), seed)?);
         self.calibrated.borrow_mut().insert(key, Rc::clone(&released));
@@ -215,10 +216,10 @@ impl<'a> Cell<'a> {
         let sigma = self.sigma(privacy, 1)?;
         let seed = self.seed.of(&format!("rows {}", privacy.epsilon));
         let (n, width) = (self.table.n(), self.table.width);
-        let gram = if self.noise == NoiseKind::Fast && n > 2 * width {
+        let gram = if self.common.noise() == NoiseKind::Fast && n > 2 * width {
             noisy_gram(self.plain_gram(), n, variance(sigma).sqrt() / f64::from(Q), seed)?
         } else {
-            let mut noise = self.noise.start(seed);
+            let mut noise = self.common.noise().start(seed);
             self.gram(n, f64::from(Q), |first, block| {
                 self.table.copy_rows(first, block);
                 noise.add(block, sigma, NOISED_SUM_LIMIT);
@@ -246,7 +247,7 @@ impl<'a> Cell<'a> {
         if let Some(privacy) = privacy {
             let sigma = self.sigma(privacy, weight)?;
             let purpose = format!("{mixing:?} {k} {}", privacy.epsilon);
-            self.noise.start(self.seed.of(&purpose)).add(&mut sums, sigma, NOISED_SUM_LIMIT);
+            self.common.noise().start(self.seed.of(&purpose)).add(&mut sums, sigma, NOISED_SUM_LIMIT);
             noise_variance = variance(sigma);
         }
         let scale = f64::from(Q) * (weight as f64).sqrt();

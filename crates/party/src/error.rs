@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use potluck_release::Fault;
 use potluck_release::plan::Futility;
 use potluck_release::remedy::Problem;
-use potluck_release::statement::rounded_up;
+use potluck_release::statement::for_people;
 use potluck_release::study::{LARGER, TableRows};
 use thiserror::Error;
 
@@ -36,6 +36,14 @@ pub enum Error {
         table: String,
         /// What is wrong and what to do.
         problem: Problem,
+    },
+    /// A database did not give its table.
+    #[error("{table}: {problem}")]
+    Database {
+        /// The table.
+        table: String,
+        /// What went wrong and what to do.
+        problem: String,
     },
     /// A column is not usable.
     #[error("{table}, column {column:?}: {problem}")]
@@ -199,7 +207,7 @@ impl Overspend {
         };
         format!(
             "budget {name:?} (ε = {total}, δ = {of_total:e} in all, of which ε = {} is spent) does not allow this release at ε = {epsilon}, δ = {delta:e}; nothing was written or charged. {remedy}",
-            rounded_up(budget.spent_epsilon())
+            for_people(budget.spent_epsilon())
         )
     }
 }
@@ -336,6 +344,7 @@ impl Error {
             | Self::LedgerBehind(_)
             | Self::NoRaise { .. }
             | Self::BudgetChanged { .. } => Fault::Budget,
+            Self::Database { .. } => Fault::Remote,
             Self::Futile(_) => Fault::Usage,
             Self::LedgerDamaged { .. } => Fault::Integrity,
             _ => Fault::Input,

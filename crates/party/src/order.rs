@@ -17,7 +17,7 @@ use potluck_release::{Study, statement, warnings};
 use crate::ledger::{Purpose, State};
 use crate::reading::{Access, Reading};
 use crate::release::{Observer, Published, Standing, Terms, draw_from_table, publish_stored};
-use crate::sql::{Fed, Query, Results, Source, StagedRelease};
+use crate::sql::{Fed, Query, Results, Source, StagedRelease, Task};
 use crate::{Error, Ledger, LostValues, Table, entropy};
 
 /// A release that was asked for.
@@ -245,6 +245,11 @@ impl Agreed {
     /// The query of the next stage, for a table in an engine; see [`StagedRelease::next_query`].
     pub fn next_query(&self, source: &Source) -> Result<Option<Query>, Error> {
         self.staged(source).next_query(&self.open()?)
+    }
+
+    /// What tasks of a cluster do in its place; see [`StagedRelease::next_task`].
+    pub fn next_task(&self, source: &Source) -> Result<Option<Task>, Error> {
+        self.staged(source).next_task(&self.open()?)
     }
 
     /// Takes the result of that query; see [`StagedRelease::feed`].

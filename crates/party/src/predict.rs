@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use arrow_array::{Array, StringArray};
+use potluck_core::learn::Level;
 use potluck_release::Model;
 use potluck_release::model::{Kind, Probability, Term};
 use potluck_release::study::{MISSING_TOKENS, Unknown};
@@ -28,7 +29,8 @@ pub enum PredictError {
 pub enum Form {
     /// A line a row, after one of names.
     Csv,
-    /// `{"label": …, "predictions": [{"id": …, "prediction": …}, …]}`, a line a row.
+    /// `{"label": …, "predictions": [{"id": …, "prediction": …}, …]}`, a line a row, with `low` and
+    /// `high` where there are intervals.
     Json,
 }
 
@@ -38,43 +40,58 @@ type Row<'a> = &'a dyn Fn(&Term) -> Option<f64>;
 /// A prediction as it is written.
 struct Predicted {
     value: f64,
-    /// Lower and upper end of its interval, of a logistic regression.
-    interval: Option<[f64; 2]>,
+    /// Lower and upper end of its interval.
+    ends: Option<[f64; 2]>,
 }
 
 impl Predicted {
-    fn of(model: &Model, row: Row<'_>) -> Self {
-        match model.probability(row) {
-            Some(Probability { estimate, low, high }) => {
-                Self { value: estimate, interval: Some([low, high]) }
-            }
-            None => Self { value: model.predict(row), interval: None },
+    /// Of a label itself, with an interval that reaches so far.
+    fn value(model: &Model, row: Row<'_>, reach: Option<f64>) -> Self {
+        let value = model.predict(row);
+        Self { value, ends: reach.map(|reach| model.within_reach(value, reach)) }
+    }
+
+    /// Of a logistic regression.
+    fn probability(model: &Model, row: Row<'_>, level: Option<Level>) -> Self {
+        let found = model.probability(row, level);
+        Self {
+            value: found.map_or_else(|| model.predict(row), |found| found.estimate),
+            ends: found.map(|Probability { low, high, .. }| [low, high]),
         }
     }
 }
 
-/// Writes one prediction a row: the ids if `id_column` is given, then the label; of a logistic
-/// regression its probability with the ends of its interval. Of a table that cannot be predicted
-/// from, nothing is written.
+/// Writes one prediction a row: the ids if `id_column` is given, then the label, then the ends of
+/// its interval if intervals of a level are asked for. Of a logistic regression, the prediction is
+/// a probability, and always has the ends of its interval: at the model's level unless another is
+/// asked for. Of a table that cannot be predicted from, nothing is written.
 pub fn predict(
     model: &Model,
     table: &Table,
     id_column: Option<&str>,
+    interval: Option<Level>,
     form: Form,
     out: &mut dyn Write,
 ) -> Result<(), PredictError> {
     let label = model.label.name();
+    let of_row: Box<dyn Fn(Row<'_>) -> Predicted> = if model.kind == Kind::Logistic {
+        Box::new(|row| Predicted::probability(model, row, interval))
+    } else {
+        let reach = interval.map(|level| model.prediction_reach(level)).transpose().map_err(Error::from)?;
+        Box::new(move |row| Predicted::value(model, row, reach))
+    };
+    let with_ends = interval.is_some() || model.kind == Kind::Logistic;
     let mut sheet = match form {
-        Form::Csv => Sheet::Csv(Box::new(csv::Writer::from_writer(out))),
+        Form::Csv => {
+            Sheet::Csv { writer: Box::new(csv::Writer::from_writer(out)), decimals: decimals(model) }
+        }
         Form::Json => Sheet::Json(out),
     };
     let mut rows = 0;
-    let with_interval = model.kind == Kind::Logistic;
-    let of_row = |row: Row<'_>| Predicted::of(model, row);
     for_each_batch(model, table, id_column, &(), of_row, |ids, predictions| {
         for (row, prediction) in predictions.iter().enumerate() {
             if rows == 0 {
-                sheet.begin(&label, id_column, with_interval)?;
+                sheet.begin(&label, id_column, with_ends)?;
             }
             sheet.row(rows, ids.map(|ids| ids.value(row)), prediction)?;
             rows += 1;
@@ -82,24 +99,32 @@ pub fn predict(
         Ok::<(), PredictError>(())
     })?;
     if rows == 0 {
-        sheet.begin(&label, id_column, with_interval)?;
+        sheet.begin(&label, id_column, with_ends)?;
     }
     Ok(sheet.end()?)
 }
 
+/// Digits after the point that a prediction deserves: three digits of what it may miss, or of the
+/// label's public range divided by a thousand where that is not known.
+fn decimals(model: &Model) -> usize {
+    let (lo, hi) = model.label.range();
+    let error = model.prediction_error.unwrap_or((hi - lo) / 1000.0).max(f64::MIN_POSITIVE);
+    (2.0 - error.log10().floor()).clamp(0.0, 17.0) as usize
+}
+
 /// Where predictions go.
 enum Sheet<'a> {
-    Csv(Box<csv::Writer<&'a mut dyn Write>>),
+    Csv { writer: Box<csv::Writer<&'a mut dyn Write>>, decimals: usize },
     Json(&'a mut dyn Write),
 }
 
 impl Sheet<'_> {
-    fn begin(&mut self, label: &str, id_column: Option<&str>, with_interval: bool) -> io::Result<()> {
-        let ends = if with_interval { &["low", "high"][..] } else { &[] };
+    fn begin(&mut self, label: &str, id_column: Option<&str>, with_ends: bool) -> io::Result<()> {
+        let ends = with_ends.then(|| ["low", "high"].map(|end| format!("{label}.{end}")));
+        let ends = ends.iter().flatten().map(String::as_str);
         match self {
-            Self::Csv(writer) => {
-                let names = id_column.into_iter().chain([label]).chain(ends.iter().copied());
-                writer.write_record(names).map_err(output)
+            Self::Csv { writer, .. } => {
+                writer.write_record(id_column.into_iter().chain([label]).chain(ends)).map_err(output)
             }
             Self::Json(out) => write!(out, "{{\"label\": {}, \"predictions\": [", json!(label)),
         }
@@ -107,9 +132,9 @@ impl Sheet<'_> {
 
     fn row(&mut self, before: u64, id: Option<&str>, predicted: &Predicted) -> io::Result<()> {
         match self {
-            Self::Csv(writer) => {
-                let numbers = [predicted.value].into_iter().chain(predicted.interval.into_iter().flatten());
-                let numbers: Vec<String> = numbers.map(|number| number.to_string()).collect();
+            Self::Csv { writer, decimals } => {
+                let numbers = [predicted.value].into_iter().chain(predicted.ends.into_iter().flatten());
+                let numbers: Vec<String> = numbers.map(|number| format!("{number:.decimals$}")).collect();
                 writer.write_record(id.into_iter().chain(numbers.iter().map(String::as_str))).map_err(output)
             }
             Self::Json(out) => {
@@ -117,7 +142,7 @@ impl Sheet<'_> {
                 if let Some(id) = id {
                     row["id"] = id.into();
                 }
-                if let Some([low, high]) = predicted.interval {
+                if let Some([low, high]) = predicted.ends {
                     (row["low"], row["high"]) = (low.into(), high.into());
                 }
                 write!(out, "{}\n{row}", if before == 0 { "" } else { "," })
@@ -127,7 +152,7 @@ impl Sheet<'_> {
 
     fn end(self) -> io::Result<()> {
         match self {
-            Self::Csv(mut writer) => writer.flush(),
+            Self::Csv { mut writer, .. } => writer.flush(),
             Self::Json(out) => {
                 out.write_all(b"\n]}\n")?;
                 out.flush()
@@ -162,7 +187,7 @@ pub fn probabilities(
     table: &Table,
     observer: &dyn Observer,
 ) -> Result<Option<Vec<Probability>>, Error> {
-    Ok(each(model, table, observer, |row| model.probability(row))?.into_iter().collect())
+    Ok(each(model, table, observer, |row| model.probability(row, None))?.into_iter().collect())
 }
 
 /// The predicted log odds of each row, by a logistic regression; of another, nothing.

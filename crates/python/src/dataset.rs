@@ -7,9 +7,12 @@ use arrow_array::{ArrayRef, Float64Array, StructArray};
 use arrow_schema::{DataType, Field, Fields, Schema};
 use numpy::PyArray1;
 use potluck_core::learn::Level;
+use potluck_release::columns::MIXED;
 use potluck_release::correlations::{Question, correlate};
 use potluck_release::dataset::Completeness;
 use potluck_release::files::Existing;
+use potluck_release::findings::Sentence;
+use potluck_release::people;
 use potluck_release::statement::{self, Guarantee};
 use potluck_release::{Error as ReleaseError, Release, summary};
 use pyo3::prelude::*;
@@ -25,7 +28,8 @@ use crate::{json, work};
 ///
 /// It speaks the Arrow PyCapsule interface: pyarrow.table(dataset), polars.DataFrame(dataset) and
 /// DuckDB take it as it is. Its columns are encoded: `column` for numbers, `column=level` for
-/// levels, and its rows stand for many people each.
+/// levels, and its rows stand for many people each: in tables that are made of it, and in files,
+/// columns are named `mixed.column`, so that nobody takes them for those of people.
 #[pyclass(frozen, module = "potluck")]
 pub(crate) struct PublicDataset {
     content: potluck_release::PublicDataset,
@@ -44,7 +48,7 @@ impl PublicDataset {
 
     fn fields(&self) -> Fields {
         let names = self.content.columns().names().iter();
-        names.map(|name| Field::new(name, DataType::Float64, false)).collect()
+        names.map(|name| Field::new(format!("{MIXED}{name}"), DataType::Float64, false)).collect()
     }
 
     fn rows(&self) -> &StructArray {
@@ -105,7 +109,8 @@ impl PublicDataset {
     }
 
     /// What each party's release says of its columns, in original units: means, spreads,
-    /// covariances, and how much of it is noise.
+    /// covariances, how much of it is noise, and in studies of format 2 how many people it has,
+    /// which values are missing and how they are distributed.
     fn moments<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>, Error> {
         let moments = work::away(py, || summary::of_dataset(&self.content))?;
         Ok(json::to_python(py, &moments)?)
@@ -126,6 +131,17 @@ impl PublicDataset {
         let found = work::away(py, || correlate(&self.content, &question))?;
         let found = json::to_python(py, &found)?;
         Ok(py.import("potluck._correlations")?.call_method1("Correlations", (found,))?)
+    }
+
+    /// Whom parties have in common, and how these differ from all of a party's; None where all
+    /// parties hold the same people by the study's definition.
+    fn people<'py>(&self, py: Python<'py>) -> Result<Option<Bound<'py, PyAny>>, Error> {
+        let Some(found) = work::away(py, || people::of_dataset(&self.content))? else { return Ok(None) };
+        let told = |sentences: Vec<Sentence>| sentences.iter().map(ToString::to_string).collect::<Vec<_>>();
+        let mut value = serde_json::to_value(&found).expect("what is said of people is plain data");
+        value["alarms"] = json!(told(found.alarms()));
+        value["differences"] = json!(told(found.differences()));
+        Ok(Some(json::to_python(py, &value)?))
     }
 
     /// What the releases promise to a person in the data, in words: each alone, then all together.
@@ -155,7 +171,7 @@ impl PublicDataset {
     fn to_pandas<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let columns = PyDict::new(py);
         for (name, values) in self.content.columns().names().iter().zip(self.content.columns().values()) {
-            columns.set_item(name, PyArray1::from_slice(py, values))?;
+            columns.set_item(format!("{MIXED}{name}"), PyArray1::from_slice(py, values))?;
         }
         py.import("pandas")?.call_method1("DataFrame", (columns,))
     }

@@ -71,6 +71,11 @@ impl From<potluck_simulation::Error> for Error {
         match error {
             E::Release(error) => Self::Release(error),
             E::Share { name } => Self::Usage(format!("{name} must be at least 0 and below 1")),
+            E::Overlap => Self::Usage("overlap must be 0.01 to 1".to_owned()),
+            E::SamePeople => Self::Usage(
+                "in a study of format 1 all parties hold the same people and values count as there: leave overlap and missing out, or build the study with format=2"
+                    .to_owned(),
+            ),
             E::Releases { least, most } => Self::Usage(format!("releases must be {least} to {most}")),
             E::TooMany { rows } => Self::Usage(format!(
                 "{rows} made-up people do not fit into memory; try fewer with rows=…, and read the trend from two sizes"
@@ -270,10 +275,18 @@ pub(crate) fn of_problems(py: Python<'_>, validation: &Validation) -> Result<Err
     Ok(Error::Python(error))
 }
 
+/// Whether this package raised it.
+pub(crate) fn is_ours(py: Python<'_>, error: &PyErr) -> bool {
+    error.is_instance_of::<exceptions::Error>(py)
+}
+
 /// What other software raised while it handed over a table. Its message may quote a value, so only
 /// its type is passed on, unless it says that a package is missing; an interrupt stays one.
 pub(crate) fn while_handing_over(py: Python<'_>, table: &str, error: PyErr) -> Error {
     if !error.is_instance_of::<PyException>(py) {
+        return Error::Python(error);
+    }
+    if is_ours(py, &error) {
         return Error::Python(error);
     }
     if error.is_instance_of::<PyImportError>(py) {

@@ -18,7 +18,9 @@ mod ledger;
 mod model;
 mod order;
 mod preview;
+mod pull;
 mod release;
+mod share;
 mod staged;
 mod study;
 mod table;
@@ -46,7 +48,11 @@ mod _potluck {
     #[pymodule_export]
     use super::preview::Preview;
     #[pymodule_export]
+    use super::pull::Pull;
+    #[pymodule_export]
     use super::release::{Published, release};
+    #[pymodule_export]
+    use super::share::{Share, merged};
     #[pymodule_export]
     use super::staged::{StagedRelease, StagedValidation};
     #[pymodule_export]

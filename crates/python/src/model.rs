@@ -66,7 +66,7 @@ fn over_table<T: Send>(
     progress: Option<&Bound<'_, PyAny>>,
     read: impl FnOnce(&Table, &dyn Observer) -> Result<T, potluck_party::Error> + Send,
 ) -> Result<T, Error> {
-    let table = table::open(data, Some(keep), Keeping::Memory, &Resources::new(None, tmp_dir).tmp)?;
+    let table = table::open(data, Some(keep), Keeping::All, &Resources::new(None, tmp_dir).tmp)?;
     let rows = work::away(py, || table.rows())?.unwrap_or(0);
     work::reporting(py, progress, rows, " rows", |report| {
         work::run(py, report, |observer| read(&table, observer))
@@ -182,6 +182,21 @@ impl Model {
         self.content.classification.as_ref().map(|found| json::to_python(py, found)).transpose()
     }
 
+    /// The ends of intervals of predictions, of this level, that hold the label of a new person.
+    #[expect(clippy::type_complexity, reason = "two arrays")]
+    fn prediction_intervals<'py>(
+        &self,
+        py: Python<'py>,
+        predicted: Vec<f64>,
+        level: f64,
+    ) -> Result<(Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>), Error> {
+        let level = Level::new(level).map_err(ReleaseError::from)?;
+        let reach = self.content.prediction_reach(level)?;
+        let ends = |&value: &f64| -> (f64, f64) { self.content.within_reach(value, reach).into() };
+        let (low, high) = predicted.iter().map(ends).unzip();
+        Ok((PyArray1::from_vec(py, low), PyArray1::from_vec(py, high)))
+    }
+
     /// Predictions and labels of a table that has both, by row; a label that is missing is NaN, and
     /// one that is a level is 1 where a row has it, else 0.
     #[pyo3(signature = (data, *, tmp_dir=None, progress=None))]
@@ -220,6 +235,22 @@ impl Model {
     #[getter]
     fn label_unit(&self) -> Option<&str> {
         self.content.label_unit.as_deref()
+    }
+
+    /// What must be known before anything else, sentence by sentence: parties that seem to have the
+    /// wrong people in common.
+    #[getter]
+    fn alarms(&self) -> Vec<String> {
+        let findings = self.content.findings();
+        let of_people = findings.iter().filter(|said| said.is_about_people());
+        of_people.map(|said| said.sentence.to_string()).collect()
+    }
+
+    /// What the variance of each coefficient is made of, as shares by name, or None where the
+    /// learner does not know.
+    #[getter]
+    fn parts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        json::to_python(py, &self.values(|one| one.parts))
     }
 
     /// Names of the features.
@@ -270,6 +301,12 @@ impl Model {
         Ok(PyArray2::from_vec2(py, &self.content.covariance)?)
     }
 
+    /// By how much a prediction for a new person misses the label, as a standard deviation, or None.
+    #[getter]
+    fn prediction_error(&self) -> Option<f64> {
+        self.content.prediction_error
+    }
+
     /// Share of the label's variance that the features explain, or None where it cannot be
     /// estimated.
     #[getter]
@@ -290,7 +327,7 @@ impl Model {
         self.content.diagnostics.degrees
     }
 
-    /// Number of people.
+    /// Number of people; of the label's party, where parties hold different ones.
     #[getter]
     fn rows(&self) -> u64 {
         self.content.diagnostics.rows
@@ -356,12 +393,32 @@ impl Model {
         self.content.r_squared_mark()
     }
 
-    /// What to read before the first number, sentence by sentence, under `findings_heading`.
+    /// What to read before the first number beside `alarms`, sentence by sentence, under
+    /// `findings_heading`.
     #[getter]
     fn opening(&self) -> Vec<String> {
         let fault = self.content.diagnostics.fault().map(|fault| format!("Careful: {fault}."));
         let findings = self.content.findings();
-        fault.into_iter().chain(findings.iter().map(|said| said.sentence.to_string())).collect()
+        let others = findings.iter().filter(|said| !said.is_about_people());
+        fault.into_iter().chain(others.map(|said| said.sentence.to_string())).collect()
+    }
+
+    /// The sentence to take home.
+    #[getter]
+    fn headline(&self) -> String {
+        self.content.headline().to_string()
+    }
+
+    /// What to know of features that the others say nearly all of, a sentence each.
+    #[getter]
+    fn collinear(&self) -> Vec<String> {
+        self.content.collinear().iter().map(ToString::to_string).collect()
+    }
+
+    /// What each coefficient of a level compares it with, as "rather than no"; None for numbers.
+    #[getter]
+    fn references(&self) -> Vec<Option<String>> {
+        self.values(|one| self.content.reference(&one.term).map(|reference| reference.to_string()))
     }
 
     /// What stands above the findings.

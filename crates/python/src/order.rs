@@ -18,14 +18,15 @@ use crate::work;
 /// How a table is read, and what becomes of a stream.
 pub(crate) struct GivenAccess {
     pub(crate) access: Access,
-    spool: bool,
+    /// Nothing where memory decides.
+    spool: Option<bool>,
 }
 
 impl GivenAccess {
     pub(crate) fn new(
         id: String,
         ignore_extra: bool,
-        spool: bool,
+        spool: Option<bool>,
         threads: Option<NonZero<usize>>,
         tmp_dir: Option<PathBuf>,
         memory: Option<u64>,
@@ -43,7 +44,11 @@ impl GivenAccess {
     }
 
     pub(crate) fn keeping(&self) -> Keeping<'_> {
-        Keeping::spooled(self.spool, &self.access.resources.tmp)
+        let resources = &self.access.resources;
+        match self.spool {
+            Some(spool) => Keeping::spooled(spool, &resources.tmp),
+            None => Keeping::Memory(resources.memory, &resources.tmp),
+        }
     }
 }
 

@@ -148,14 +148,14 @@ fn open(
     let access = &given_access.access;
     let tmp = &access.resources.tmp;
     if matches!(given, Given::File(_)) {
-        let table = given.open(py, keep, Keeping::Memory, tmp)?;
+        let table = given.open(py, keep, Keeping::All, tmp)?;
         if let Prepared::New(question) = &prepared {
             question.check_names(access, table.name(), &table.column_names()?)?;
         }
         return Ok((prepared.confirm(|question| asked.agree(py, question))?, table));
     }
     if let Prepared::New(question) = &prepared
-        && let Some((table, names)) = given.names(keep)
+        && let Some((table, names)) = given.names(keep)?
     {
         question.check_names(access, table, &names)?;
     }

@@ -1,9 +1,12 @@
 //! Releases from tables that stay in their engines: what potluck/sql.py and potluck/spark.py drive.
 
 use potluck_party::order::{Agreed, Prepared};
-use potluck_party::sql::{CheckQuery, Description, Dialect, ResultRow, Results, Source, UnknownDialect};
+use potluck_party::sql::{
+    CheckQuery, Description, Dialect, ResultRow, Results, Source, UnknownDialect, merged,
+};
 use potluck_release::guard::guarded;
 use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
 use pyo3_arrow::input::AnyRecordBatch;
 
 use crate::errors::{Error, while_handing_over};
@@ -84,6 +87,35 @@ impl StagedRelease {
         Ok(query.map(|query| (query.position, query.text)))
     }
 
+    /// What tasks of a cluster do in place of that query: the position of the stage, what each task
+    /// is told, the query for the rows that they add up, and the one for ids and types.
+    fn next_task(&self, py: Python<'_>) -> Result<Option<(u32, String, String, String)>, Error> {
+        let next = work::away(py, || -> Result<_, potluck_party::Error> {
+            let task = self.agreed.next_task(&self.source)?;
+            Ok(task.zip(self.agreed.next_query(&self.source)?))
+        })?;
+        Ok(next.map(|(task, query)| (query.position, task.to_text(), query.of_rows, query.of_ids)))
+    }
+
+    /// Takes what they came to, and what the query for ids and types gave, and stores it with noise
+    /// added.
+    fn feed_shares(
+        &self,
+        py: Python<'_>,
+        ids: &Bound<'_, PyAny>,
+        shares: Vec<PyBackedBytes>,
+    ) -> Result<(), Error> {
+        let ids = rows(ids)?;
+        work::away(py, || -> Result<_, potluck_party::Error> {
+            let whole = merged(shares.iter().map(|share| &**share))?;
+            if let Some(query) = self.agreed.next_query(&self.source)? {
+                let results = Results::of_shares(ANSWER, &query.fingerprint, ids, whole);
+                self.agreed.feed(&self.source, &results)?;
+            }
+            Ok(())
+        })
+    }
+
     /// Takes the answer to it, rows of three or an Arrow stream, and stores it with noise added.
     fn feed(&self, py: Python<'_>, answer: &Bound<'_, PyAny>) -> Result<(), Error> {
         let results = results(py, answer)?;
@@ -128,6 +160,11 @@ fn results(py: Python<'_>, answer: &Bound<'_, PyAny>) -> Result<Results, Error> 
         });
         return Ok(guarded(|| Results::from_batches(ANSWER, batches))??);
     }
+    Ok(Results::new(ANSWER, rows(answer)?))
+}
+
+/// Rows of three.
+fn rows(answer: &Bound<'_, PyAny>) -> Result<Vec<ResultRow>, Error> {
     let mut rows = Vec::new();
     for row in answer.try_iter()? {
         let (part, number, value) = row?.extract().map_err(|_| {
@@ -138,7 +175,7 @@ fn results(py: Python<'_>, answer: &Bound<'_, PyAny>) -> Result<Results, Error> 
         })?;
         rows.push(ResultRow::new(part, number, value));
     }
-    Ok(Results::new(ANSWER, rows))
+    Ok(rows)
 }
 
 /// A validation of a table in an engine: one query, whose counts are for the steward's own eyes.

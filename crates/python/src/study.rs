@@ -6,9 +6,10 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 use potluck_party::validation::{self, Levels, Validation};
-use potluck_party::{Reading, Resources, entropy};
+use potluck_party::{Reading, Resources, entropy, ids};
 use potluck_release::files::{Audience, Existing, write_file};
-use potluck_release::study::{self, Definition, Domain, Unsealed};
+use potluck_release::forecast::{Asked, USUAL_EFFECT};
+use potluck_release::study::{self, Definition, Domain, Missing, Unsealed};
 use potluck_release::{AnyStudy, Error as ReleaseError, Plan};
 use potluck_simulation::{Rehearsal, Wanted};
 use pyo3::prelude::*;
@@ -34,21 +35,25 @@ pub(crate) struct Numeric {
     unit: Option<String>,
     /// What it means, for people.
     description: Option<String>,
-    /// What happens to a missing value: "midpoint" or "error".
-    missing: String,
+    /// What happens to a missing value: "midpoint" (format 1), "counted" or "never" (format 2), or
+    /// "error"; None is the first that the study's format has.
+    missing: Option<String>,
+    /// A value that most numbers are known to be near, in format 2.
+    typical: Option<f64>,
 }
 
 #[pymethods]
 impl Numeric {
     #[new]
-    #[pyo3(signature = (name, lo, hi, *, unit=None, description=None, missing="midpoint"))]
+    #[pyo3(signature = (name, lo, hi, *, unit=None, description=None, missing=None, typical=None))]
     fn new(
         name: String,
         lo: &Bound<'_, PyAny>,
         hi: &Bound<'_, PyAny>,
         unit: Option<String>,
         description: Option<String>,
-        missing: &str,
+        missing: Option<String>,
+        typical: Option<f64>,
     ) -> Result<Self, Error> {
         let ((lo, first), (hi, last)) = (number_or_day(lo)?, number_or_day(hi)?);
         if first != last {
@@ -67,20 +72,24 @@ impl Numeric {
                 "the bounds of column {name:?} are {lo} and {hi}; give two finite numbers that are known in public"
             )));
         }
-        Ok(Self { name, lo, hi, unit, description, missing: missing.to_owned() })
+        Ok(Self { name, lo, hi, unit, description, missing, typical })
     }
 
     fn __repr__(&self) -> String {
         let mut shown = format!("Numeric({:?}, {}, {}", self.name, self.lo, self.hi);
         show_option(&mut shown, "unit", self.unit.as_deref());
         show_option(&mut shown, "description", self.description.as_deref());
-        show_option(&mut shown, "missing", (self.missing != MISSING).then_some(&self.missing));
+        show_option(&mut shown, "missing", self.missing.as_deref());
+        if let Some(typical) = self.typical {
+            shown.push_str(&format!(", typical={typical}"));
+        }
         shown + ")"
     }
 
     fn __hash__(&self) -> u64 {
         let bits = |bound: f64| (bound + 0.0).to_bits();
-        hash((&self.name, bits(self.lo), bits(self.hi), &self.unit, &self.description, &self.missing))
+        let Self { name, lo, hi, unit, description, missing, typical } = self;
+        hash((name, bits(*lo), bits(*hi), unit, description, missing, typical.map(bits)))
     }
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, ())> {
@@ -88,12 +97,12 @@ impl Numeric {
         options.set_item("unit", &self.unit)?;
         options.set_item("description", &self.description)?;
         options.set_item("missing", &self.missing)?;
+        options.set_item("typical", self.typical)?;
         remake(py, (py.get_type::<Self>(), &self.name, self.lo, self.hi), &options)
     }
 }
 
-/// What happens to missing and unknown values unless something else is said.
-const MISSING: &str = "midpoint";
+/// What happens to unknown values unless something else is said.
 const UNKNOWN: &str = "missing";
 
 /// Adds a keyword argument to what is shown of a call, if it was given.
@@ -133,30 +142,32 @@ pub(crate) struct Categorical {
     unknown: String,
     /// What it means, for people.
     description: Option<String>,
-    /// What happens to a missing value: "midpoint" (it counts as no level) or "error" (the table is
-    /// refused, which tells that somebody's value is missing).
-    missing: String,
+    /// What happens to a missing value: "midpoint" (it counts as no level; format 1), "counted"
+    /// (how many are there is published) or "never" (it counts as there; format 2), or "error" (the
+    /// table is refused, which tells that somebody's value is missing); None is the first that the
+    /// study's format has.
+    missing: Option<String>,
 }
 
 #[pymethods]
 impl Categorical {
     #[new]
-    #[pyo3(signature = (name, levels, *, unknown="missing", description=None, missing="midpoint"))]
+    #[pyo3(signature = (name, levels, *, unknown="missing", description=None, missing=None))]
     fn new(
         name: String,
         levels: Vec<String>,
         unknown: &str,
         description: Option<String>,
-        missing: &str,
+        missing: Option<String>,
     ) -> Self {
-        Self { name, levels, unknown: unknown.to_owned(), description, missing: missing.to_owned() }
+        Self { name, levels, unknown: unknown.to_owned(), description, missing }
     }
 
     fn __repr__(&self) -> String {
         let mut shown = format!("Categorical({:?}, {:?}", self.name, self.levels);
         show_option(&mut shown, "unknown", (self.unknown != UNKNOWN).then_some(&self.unknown));
         show_option(&mut shown, "description", self.description.as_deref());
-        show_option(&mut shown, "missing", (self.missing != MISSING).then_some(&self.missing));
+        show_option(&mut shown, "missing", self.missing.as_deref());
         shown + ")"
     }
 
@@ -186,13 +197,17 @@ fn number_or_day(bound: &Bound<'_, PyAny>) -> PyResult<(f64, bool)> {
 }
 
 fn column_to_python<'py>(py: Python<'py>, column: &study::Column) -> PyResult<Bound<'py, PyAny>> {
-    let (name, missing) = (column.name().to_owned(), column.missing().word().to_owned());
+    // What a format does with missing values unless something else is said.
+    let is_usual = matches!(column.missing(), Missing::Midpoint | Missing::Counted);
+    let missing = (!is_usual).then(|| column.missing().word().to_owned());
+    let name = column.name().to_owned();
     let description = column.description().map(str::to_owned);
     Ok(match column.domain() {
         Domain::Numeric(bounds) => {
             let unit = column.unit().map(str::to_owned);
             let (lo, hi) = (bounds.lo(), bounds.hi());
-            Bound::new(py, Numeric { name, lo, hi, unit, description, missing })?.into_any()
+            let typical = column.typical();
+            Bound::new(py, Numeric { name, lo, hi, unit, description, missing, typical })?.into_any()
         }
         Domain::Categorical { levels, unknown } => {
             let (levels, unknown) = (levels.clone(), unknown.word().to_owned());
@@ -203,9 +218,10 @@ fn column_to_python<'py>(py: Python<'py>, column: &study::Column) -> PyResult<Bo
 
 fn column_to_json(column: &Bound<'_, PyAny>) -> Result<Value, Error> {
     if let Ok(numeric) = column.cast::<Numeric>() {
-        let Numeric { name, lo, hi, unit, description, missing } = numeric.get();
+        let Numeric { name, lo, hi, unit, description, missing, typical } = numeric.get();
         return Ok(json!({
             "name": name, "lo": lo, "hi": hi, "unit": unit, "description": description, "missing": missing,
+            "typical": typical,
         }));
     }
     if let Ok(categorical) = column.cast::<Categorical>() {
@@ -255,6 +271,41 @@ impl Study {
     }
 }
 
+/// Refuses what is said of parties that the study does not have.
+fn check_names(
+    argument: &str,
+    of_parties: Option<&Bound<'_, PyMapping>>,
+    parties: &Bound<'_, PyMapping>,
+) -> Result<(), Error> {
+    let names = of_parties.map(PyMappingMethods::keys).transpose()?;
+    for party in names.iter().flatten() {
+        if !parties.contains(&party)? {
+            return Err(Error::Input(format!(
+                "{argument} names {}, which is no party of the study; check the spelling",
+                party.repr()?
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// What is said of a party, if something is.
+fn of<'py>(said: Option<&Bound<'py, PyMapping>>, party: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
+    match said {
+        Some(said) if said.contains(party)? => said.get_item(party).map(Some),
+        _ => Ok(None),
+    }
+}
+
+/// "all", or the least and the largest share.
+fn share_to_json(share: &Bound<'_, PyAny>) -> Result<Value, Error> {
+    if let Ok(word) = share.extract::<String>() {
+        return Ok(word.into());
+    }
+    let (least, largest): (f64, f64) = share.extract()?;
+    Ok(json!([least, largest]))
+}
+
 /// What was counted, or an exception with every reason for which a release would refuse the table.
 pub(crate) fn validated<'py>(py: Python<'py>, validation: &Validation) -> Result<Bound<'py, PyAny>, Error> {
     if validation.problems.is_empty() {
@@ -286,9 +337,16 @@ impl Study {
     /// Builds and checks a study. `parties` maps each party's name to its columns, `clip_norm` to a
     /// smaller row norm. With `base`, a sealed study, the parties are added to that one, and
     /// everything else must be as it is there.
+    ///
+    /// In `format` 2 parties may hold different people: `party_rows` maps a party's name to about
+    /// how many it has, `overlap` is "all" or the least and the largest share of the smaller one's
+    /// people that any two have in common, `overlaps` maps two names to the same, and `id_columns`
+    /// and `id_rules` say how all parties make ids. Without `format`, it is 2 where a key that only
+    /// that has is given.
     #[staticmethod]
     #[pyo3(signature = (*, name, rows, epsilon, delta, parties, id="integer", method=None, mixing=None, k=None,
-                        preset=None, calibration=None, missing_tokens=None, clip_norm=None, base=None))]
+                        preset=None, calibration=None, missing_tokens=None, clip_norm=None, base=None, format=None,
+                        party_rows=None, overlap=None, overlaps=None, id_columns=None, id_rules=None))]
     #[expect(clippy::too_many_arguments, reason = "they are the keys of a study file")]
     fn new(
         name: &str,
@@ -305,18 +363,16 @@ impl Study {
         missing_tokens: Option<Vec<String>>,
         clip_norm: Option<&Bound<'_, PyMapping>>,
         base: Option<&Self>,
+        format: Option<u32>,
+        party_rows: Option<&Bound<'_, PyMapping>>,
+        overlap: Option<&Bound<'_, PyAny>>,
+        overlaps: Option<&Bound<'_, PyMapping>>,
+        id_columns: Option<Vec<String>>,
+        id_rules: Option<Vec<String>>,
     ) -> Result<Self, Error> {
         let base = base.map(Self::sealed_study).transpose()?;
-        if let Some(radii) = clip_norm {
-            for party in radii.keys()?.iter() {
-                if !parties.contains(&party)? {
-                    return Err(Error::Input(format!(
-                        "clip_norm names {}, which is no party of the study; check the spelling",
-                        party.repr()?
-                    )));
-                }
-            }
-        }
+        check_names("clip_norm", clip_norm, parties)?;
+        check_names("party_rows", party_rows, parties)?;
         let mut sections = Vec::new();
         for item in parties.items()?.iter() {
             let (party, columns): (String, Bound<'_, PyAny>) = item.extract()?;
@@ -324,22 +380,36 @@ impl Study {
                 .try_iter()?
                 .map(|column| column_to_json(&column?))
                 .collect::<Result<Vec<_>, Error>>()?;
-            let radius: Option<f64> = match clip_norm {
-                Some(radii) if radii.contains(&party)? => Some(radii.get_item(&party)?.extract()?),
-                _ => None,
-            };
-            sections.push(json!({ "name": party, "clip_norm": radius, "column": columns }));
+            let radius = of(clip_norm, &party)?.map(|radius| radius.extract::<f64>()).transpose()?;
+            let own_rows = of(party_rows, &party)?.map(|rows| rows.extract::<u64>()).transpose()?;
+            sections.push(json!({ "name": party, "clip_norm": radius, "rows": own_rows, "column": columns }));
         }
-        let format =
-            base.map_or_else(|| study::Format::of_new(method, preset, id), |base| base.definition().format());
+        let is_of_cohorts = party_rows.is_some()
+            || overlap.is_some()
+            || overlaps.is_some()
+            || id_columns.is_some()
+            || id_rules.is_some();
+        let usual = || match base {
+            Some(base) => base.definition().format(),
+            None if is_of_cohorts => study::Format::Two,
+            None => study::Format::of_new(method, preset, id),
+        };
+        let mut pairs = Vec::new();
+        let given = overlaps.map(PyMappingMethods::items).transpose()?;
+        for item in given.iter().flatten() {
+            let (both, share): ((String, String), Bound<'_, PyAny>) = item.extract()?;
+            pairs.push(json!({ "parties": [both.0, both.1], "share": share_to_json(&share)? }));
+        }
         let document = json!({
-            "format": format.number(),
+            "format": format.unwrap_or_else(|| usual().number()),
             "study": {
                 "name": name, "rows": rows, "id": id, "preset": preset, "method": method, "mixing": mixing, "k": k,
                 "missing_tokens": missing_tokens, "extends": base.map(potluck_release::Study::id),
+                "overlap": overlap.map(share_to_json).transpose()?, "id_columns": id_columns, "id_rules": id_rules,
             },
             "privacy": { "epsilon": epsilon, "delta": delta, "calibration": calibration },
             "party": sections,
+            "overlap": (!pairs.is_empty()).then_some(pairs),
         });
         Ok(Self { content: AnyStudy::Unsealed(Unsealed::from_json(&document, base)?) })
     }
@@ -390,7 +460,7 @@ impl Study {
         progress: Option<&Bound<'_, PyAny>>,
     ) -> Result<Bound<'py, PyAny>, Error> {
         let (study, _) = self.content.numbers()?;
-        let access = GivenAccess::new(id.to_owned(), ignore_extra, spool, threads, tmp_dir, None);
+        let access = GivenAccess::new(id.to_owned(), ignore_extra, Some(spool), threads, tmp_dir, None);
         let keep = access.access.needed_columns(&study, party)?;
         let table = access.open(data, keep.as_deref())?;
         let reading = Reading { study: &study, party, table: &table, access: &access.access };
@@ -404,6 +474,36 @@ impl Study {
         validated(py, &validation)
     }
 
+    /// What the study's rules make of the ids of a party's table, as `potluck ids --json` prints
+    /// it: `examples` of at most `show` rows, and how many `collisions` there are, with some of
+    /// them as `alike`.
+    ///
+    /// It is private, and for your own eyes: nothing is charged, written or published. The study
+    /// need not be sealed.
+    #[pyo3(signature = (party, data, *, id="id", show=10, spool=false, tmp_dir=None, progress=None))]
+    #[expect(clippy::too_many_arguments, reason = "they are independent choices of the caller")]
+    fn ids<'py>(
+        &self,
+        py: Python<'py>,
+        party: &str,
+        data: &Bound<'py, PyAny>,
+        id: &str,
+        show: usize,
+        spool: bool,
+        tmp_dir: Option<PathBuf>,
+        progress: Option<&Bound<'_, PyAny>>,
+    ) -> Result<Bound<'py, PyAny>, Error> {
+        let (study, _) = self.content.numbers()?;
+        let access = GivenAccess::new(id.to_owned(), true, Some(spool), None, tmp_dir, None);
+        let keep = access.access.needed_columns(&study, party)?;
+        let table = access.open(data, keep.as_deref())?;
+        let reading = Reading { study: &study, party, table: &table, access: &access.access };
+        let look = work::reporting(py, progress, study.definition().rows(), " rows", |report| {
+            work::run(py, report, |observer| ids::look(&reading, show, observer))
+        })?;
+        Ok(json::to_python(py, &look.to_json())?)
+    }
+
     /// What a careful person would ask about before signing: as `potluck plan` prints it.
     #[getter]
     fn warnings(&self, py: Python<'_>) -> Result<Vec<String>, Error> {
@@ -414,9 +514,24 @@ impl Study {
     }
 
     /// What the study promises and costs, from public facts only: as `potluck plan --json` prints
-    /// it.
-    fn plan<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>, Error> {
-        let (_, plan) = work::away(py, || Plan::of(&self.content))?;
+    /// it. Its `forecast` is about a regression of `label` on all others, or of any column, and
+    /// counts people for an effect of this size, in standard deviations of the label for one of the
+    /// feature. `overlap` guesses which share of the smaller one's people any two parties have in
+    /// common, from 0 to 1; without it, the study's own declaration counts, and all people where
+    /// there is none.
+    #[pyo3(signature = (*, label=None, effect=USUAL_EFFECT, overlap=None))]
+    fn plan<'py>(
+        &self,
+        py: Python<'py>,
+        label: Option<String>,
+        effect: f64,
+        overlap: Option<f64>,
+    ) -> Result<Bound<'py, PyAny>, Error> {
+        if overlap.is_some_and(|share| !(0.0..=1.0).contains(&share)) {
+            return Err(Error::Input("overlap is a share: give a number from 0 to 1".to_owned()));
+        }
+        let asked = Asked { label, effect, overlap };
+        let (_, plan) = work::away(py, || Plan::asked(&self.content, &asked))?;
         Ok(json::to_python(py, &plan)?)
     }
 
@@ -425,10 +540,12 @@ impl Study {
     /// They are released `releases` times, as `potluck simulate` does it; no private data is read
     /// and nothing is charged. The label is a numeric column or one with two levels, the last such
     /// column by default. `signal` is the share of it that the features explain, `correlation` that
-    /// between any two features, `rows` the number of people if not the study's, and `seed` changes
-    /// every random choice.
-    #[pyo3(signature = (*, label=None, releases=20, rows=None, signal=0.5, correlation=0.0, seed=1, threads=None,
-                        progress=None))]
+    /// between any two features, `rows` the number of people if not the study's, `overlap` the
+    /// share of its people that a party has in common with another of the same size and `missing`
+    /// that of the values that are missing, both in studies of format 2, and `seed` changes every
+    /// random choice.
+    #[pyo3(signature = (*, label=None, releases=20, rows=None, signal=0.5, correlation=0.0, overlap=None, missing=0.0,
+                        seed=1, threads=None, progress=None))]
     #[expect(clippy::too_many_arguments, reason = "they are independent choices of the caller")]
     fn simulate(
         &self,
@@ -438,11 +555,13 @@ impl Study {
         rows: Option<u64>,
         signal: f64,
         correlation: f64,
+        overlap: Option<f64>,
+        missing: f64,
         seed: u64,
         threads: Option<NonZero<usize>>,
         progress: Option<&Bound<'_, PyAny>>,
     ) -> Result<Preview, Error> {
-        let wanted = Wanted { label, releases, rows, signal, correlation, seed };
+        let wanted = Wanted { label, releases, rows, signal, correlation, overlap, missing, seed };
         let rehearsal =
             work::away(py, || Ok::<_, Error>(Rehearsal::new(&self.content.numbers()?.0, wanted)?))?;
         let threads = Resources::new(threads, None).threads;

@@ -18,14 +18,17 @@ use pyo3::types::PyString;
 use pyo3_arrow::{PyArrayReader, PyRecordBatch, PySchema};
 
 use crate::dataset::PublicDataset;
-use crate::errors::{Error, while_handing_over};
+use crate::errors::{Error, is_ours, while_handing_over};
 use crate::work::{self, handle_signals};
 
 /// What becomes of a stream, which can be read only once, while it is needed several times.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Keeping<'a> {
     /// Its batches are held in memory as they are.
-    Memory,
+    All,
+    /// The same while they fit into so many bytes; beyond that they go to an unnamed private file
+    /// in this folder.
+    Memory(u64, &'a Path),
     /// They go to an unnamed private file in this folder.
     Disk(&'a Path),
 }
@@ -33,7 +36,7 @@ pub(crate) enum Keeping<'a> {
 impl<'a> Keeping<'a> {
     /// On disk if it shall be spooled.
     pub(crate) fn spooled(spool: bool, tmp: &'a Path) -> Self {
-        if spool { Self::Disk(tmp) } else { Self::Memory }
+        if spool { Self::Disk(tmp) } else { Self::All }
     }
 }
 
@@ -64,7 +67,9 @@ impl<'a, 'py> Given<'a, 'py> {
             ))
             .into());
         }
-        Ok(Self::Object(data, format!("the {kind}")))
+        // Ours know what people call it.
+        let name = data.getattr("_potluck_name").and_then(|name| name.extract());
+        Ok(Self::Object(data, name.unwrap_or_else(|_| format!("the {kind}"))))
     }
 
     /// The path, if that is what it is.
@@ -77,13 +82,18 @@ impl<'a, 'py> Given<'a, 'py> {
 
     /// What to call it in messages, and the names of its columns if an object tells them without
     /// being read.
-    pub(crate) fn names(&self, keep: Option<&[String]>) -> Option<(&str, Vec<String>)> {
-        let Self::Object(data, name) = self else { return None };
+    pub(crate) fn names(&self, keep: Option<&[String]>) -> Result<Option<(&str, Vec<String>)>, Error> {
+        let Self::Object(data, name) = self else { return Ok(None) };
         let own = data.extract::<PySchema>();
+        // Ours tell what is wrong, before anybody is asked.
+        if let Err(error) = &own
+            && is_ours(data.py(), error)
+        {
+            return Err(error.clone_ref(data.py()).into());
+        }
         // What pyarrow has.
-        let schema =
-            own.or_else(|_| data.getattr("schema").and_then(|schema| schema.extract::<PySchema>())).ok()?;
-        Some((name, kept_names(schema.as_ref(), keep)))
+        let schema = own.or_else(|_| data.getattr("schema").and_then(|schema| schema.extract::<PySchema>()));
+        Ok(schema.ok().map(|schema| (name.as_str(), kept_names(schema.as_ref(), keep))))
     }
 
     /// Opens the file, or takes the batches of the object; with `keep`, only the columns of these
@@ -116,7 +126,8 @@ impl<'a, 'py> Given<'a, 'py> {
         let table = work::away(py, || {
             let reader = checked(batches, &name, &kept, &stopped);
             match keeping {
-                Keeping::Memory => Table::hold(&name, reader, Some(&kept)),
+                Keeping::All => Table::hold(&name, reader, Some(&kept)),
+                Keeping::Memory(most, tmp) => Table::gather(&name, reader, Some(&kept), most, tmp),
                 Keeping::Disk(tmp) => Table::spool_batches(&name, reader, Some(&kept), tmp),
             }
         });

@@ -23,7 +23,8 @@ from potluck import Categorical, Numeric, Study
 
 ROWS = 3000
 TABLE = 'my "people"'
-WAYS = ["psycopg", "duckdb", "adbc postgres", "adbc duckdb", "spark"]
+WAYS = ["psycopg", "duckdb", "adbc postgres", "adbc duckdb", "spark", "spark native"]
+STREAMS = ["psycopg", "duckdb", "adbc postgres", "adbc duckdb"]
 
 
 @pytest.fixture(scope="session")
@@ -69,8 +70,8 @@ class Way:
         """Puts a table there."""
         path = self.folder / "people.parquet"
         pyarrow.parquet.write_table(table, path)
-        dialect = {"psycopg": "postgres", "adbc postgres": "postgres", "spark": "spark"}.get(self.name, "duckdb")
-        if self.name == "spark":
+        dialect = {"psycopg": "postgres", "adbc postgres": "postgres"}.get(self.name, "duckdb")
+        if self.is_spark:
             self.data = self.engines["spark"].session.read.parquet(str(path))
         elif self.name == "adbc duckdb":
             self.data = f"main.{quote(TABLE)}"
@@ -79,6 +80,10 @@ class Way:
                 connection.execute(f"CREATE OR REPLACE TABLE {quote(TABLE)} AS FROM read_parquet('{path}')")
         else:
             self.data = self.engines[dialect].load(table, TABLE, path)
+
+    @property
+    def is_spark(self):
+        return self.name.startswith("spark")
 
     def connect(self):
         if self.name == "psycopg":
@@ -92,8 +97,9 @@ class Way:
 
     def release(self, study, ledger, **more):
         more = {"ledger": ledger, "accept_low_accuracy": True, **more}
-        if self.name == "spark":
-            return potluck.spark.release(study, "north", self.data, **more)
+        if self.is_spark:
+            engine = "native" if self.name == "spark native" else "sql"
+            return potluck.spark.release(study, "north", self.data, engine=engine, **more)
         connection = more.pop("connection", None)
         if connection is not None:
             return potluck.sql.release(study, "north", connection, self.data, **more)
@@ -116,7 +122,7 @@ def test_a_release_is_charged_once_and_comes_out_the_same_again(way, study, ledg
     command("verify", first.path)
     charged = spent(ledger)
     # Everything is stored: the engine is not asked, and the bytes are the same.
-    more = {} if way.name == "spark" else {"connection": object(), "dialect": "duckdb"}
+    more = {} if way.is_spark else {"connection": object(), "dialect": "duckdb"}
     again = way.release(study, ledger, out="again.parquet", **more)
     assert again.repeated and Path("again.parquet").read_bytes() == Path(first).read_bytes()
     assert spent(ledger) == charged
@@ -126,7 +132,7 @@ def test_exact_sums_agree(way, study, ledger, monkeypatch):
     """Every answer of the engine holds the sums that `potluck.sums` gives."""
     table = people()
     way.load(table)
-    seen = []
+    seen, native = [], []
     feed = potluck._staged.StagedRelease.feed
 
     class Listening:
@@ -143,9 +149,19 @@ def test_exact_sums_agree(way, study, ledger, monkeypatch):
             seen.append(rows)
             return feed(self._staged, answer)
 
+        def feed_shares(self, ids, shares):
+            native.append(potluck._potluck.merged(shares))
+            return self._staged.feed_shares(ids, shares)
+
     monkeypatch.setattr(potluck._staged, "StagedRelease", Listening)
     released = way.release(study, ledger)
-    assert len(seen) == 4
+    for stage, share in enumerate(native):
+        path = potluck.sums(
+            study, "north", table, state="audit", release=released, stage=stage + 1, ignore_extra=True, overwrite=True
+        )
+        expected = [int(line.split(",")[-1]) for line in Path(path).read_text().splitlines()[1:]]
+        assert numpy.frombuffer(share, "<i8", offset=64)[-len(expected) :].tolist() == expected
+    assert len(seen) + len(native) == 4
     for stage, rows in enumerate(seen):
         path = potluck.sums(
             study, "north", table, state="audit", release=released, stage=stage + 1, ignore_extra=True, overwrite=True
@@ -194,7 +210,7 @@ def test_what_is_wrong_with_a_table_is_said_and_costs_nothing(way, study, ledger
 
 def test_a_dead_connection_costs_nothing_and_a_release_is_taken_up(way, study, ledger, folder):
     way.load(people())
-    if way.name != "spark":
+    if not way.is_spark:
         dead = way.connect()
         dead.close()
         with pytest.raises(potluck.RemoteError, match="did not answer") as raised:
@@ -220,6 +236,101 @@ def test_a_dead_connection_costs_nothing_and_a_release_is_taken_up(way, study, l
     reported = []
     published = way.release(study, ledger, progress=lambda *at: reported.append(at))
     assert not published.repeated and reported[0] == (3, 0, ROWS) and spent(ledger) == charged
+
+
+@pytest.mark.parametrize("name", STREAMS)
+@pytest.mark.parametrize("memory", [None, 0])
+def test_rows_that_are_streamed_give_the_same_sums(engines, study, ledger, folder, name, memory):
+    table = people()
+    way = Way(engines, name, folder)
+    way.load(table)
+    asked, tmp = [], folder / "tmp"
+    tmp.mkdir()
+    more = {"read": "stream", "memory": memory, "tmp_dir": tmp}
+    published = way.release(study, ledger, confirm=lambda question: asked.append(question) or True, **more)
+    assert len(asked) == 1 and command("verify", published.path)
+    assert not list(tmp.iterdir())
+    sums = {"state": "audit", "release": published, "ignore_extra": True, "overwrite": True}
+    with way.connect() as connection:
+        for stage in range(1, 5):
+            expected = Path(potluck.sums(study, "north", table, stage=stage, **sums)).read_text()
+            access = potluck._order.Access("id", True, None, None, None, memory)
+            dialect = "postgres" if "p" in name.split()[-1] else "duckdb"
+            pull = potluck._potluck.Pull(study, "north", access, dialect=dialect, table=way.data)
+            with potluck.sql._Rows(potluck.sql._Database(connection), pull, way.data) as rows:
+                assert Path(potluck.sums(study, "north", rows, stage=stage, **sums)).read_text() == expected
+    # Everything is stored: nobody is asked.
+    again = way.release(study, ledger, out="again.parquet", connection=object(), dialect="duckdb", **more)
+    assert again.repeated and Path("again.parquet").read_bytes() == Path(published).read_bytes()
+
+
+@pytest.mark.parametrize("name", STREAMS)
+def test_what_is_wrong_with_streamed_rows_is_said_and_costs_nothing(engines, study, ledger, folder, name):
+    way = Way(engines, name, folder)
+    table = people()
+    ids = table["id"].to_pylist()
+    asked = []
+    more = {"read": "stream", "confirm": lambda question: asked.append(question) or True}
+    for message, wrong, before in [
+        ('"born": is missing', table.drop_columns(["born"]), True),
+        ('"id": is missing; name the column that holds the ids with id=', table.drop_columns(["id"]), True),
+        ("the id is the same as in row", people(id=[ids[1], *ids[1:]]), False),
+        ('"amount", row 1: is missing', people(amount=[None, *[0.5] * (ROWS - 1)]), False),
+        ("has fewer rows", table.slice(1), False),
+        ("fewer rows than the 3000", table.slice(0, 0), False),
+    ]:
+        way.load(wrong)
+        with pytest.raises(potluck.InputError) as raised:
+            way.release(study, ledger, **more)
+        assert message in str(raised.value), raised.value
+        assert bool(asked) != before, "names are looked at before anybody is asked"
+        asked.clear()
+        assert_untouched(ledger, folder)
+    dead = way.connect()
+    dead.close()
+    with pytest.raises(potluck.RemoteError):
+        way.release(study, ledger, connection=dead, dialect="postgres" if "p" in name.split()[-1] else "duckdb", **more)
+    assert_untouched(ledger, folder)
+
+
+def test_what_postgres_says_of_streamed_rows_is_not_shown(engines, ledger, folder):
+    """A view that fails at a value in the middle of the rows, which PostgreSQL quotes."""
+    engines["postgres"].connection.execute("DROP TABLE IF EXISTS clinic.words CASCADE")
+    engines["postgres"].connection.execute(
+        "CREATE TABLE clinic.words AS SELECT i AS id, CASE i WHEN 40 THEN 'secret' ELSE '1' END AS word "
+        "FROM generate_series(0::bigint, 99) AS i"
+    )
+    engines["postgres"].connection.execute(
+        "CREATE VIEW clinic.cast_words AS SELECT id, CAST(word AS float8) AS amount FROM clinic.words"
+    )
+    parties = {"north": [Numeric("amount", 0, 1)], "south": [Numeric("other", 0, 1)]}
+    study = Study.new(name="words", rows=100, epsilon=2, delta=1e-6, parties=parties).seal()
+    more = {"ledger": ledger, "accept_low_accuracy": True, "read": "stream"}
+    with Way(engines, "psycopg", folder).connect() as connection, pytest.raises(potluck.RemoteError) as raised:
+        potluck.sql.release(study, "north", connection, "clinic.cast_words", **more)
+    assert "secret" in str(raised.value.engine_error)
+    assert "secret" not in "".join(traceback.format_exception(raised.value))
+    assert_untouched(ledger, folder)
+
+
+def test_executors_without_the_package_are_told_of_and_sql_is_used(engines, study, ledger, folder, monkeypatch):
+    way = Way(engines, "spark native", folder)
+    way.load(people())
+    # What executors have is held against this.
+    monkeypatch.setattr(potluck.spark, "_VERSION", "0.0.0")
+    with pytest.warns(UserWarning, match=r"executors do not have potluck 0\.0\.0 \(.*Spark SQL computes the sums"):
+        way.release(study, ledger)
+    assert spent(ledger) > 0
+
+
+def test_shares_of_many_partitions_are_merged(engines, study, ledger, folder):
+    way = Way(engines, "spark native", folder)
+    way.load(people())
+    way.data = way.data.repartition(70)
+    way.release(study, ledger)
+    assert spent(ledger) > 0
+    with pytest.raises(potluck.InputError, match="another version"):
+        potluck._potluck.merged([b"0" * 72, b"1" * 72])
 
 
 def test_a_cancelled_query_costs_nothing(engines, study, ledger, folder):
@@ -395,6 +506,6 @@ def test_no_row_of_spark_comes_to_the_driver(engines, study, ledger, folder, mon
 def test_the_tables_of_growth_can_be_made(engines, folder):
     """docs/RESULTS.md and docs/SCALE.md, in small."""
     seconds = scale.measure(engines, [2000, 4000], folder, runs=1)
-    assert len(scale.measured(seconds, cores=2).splitlines()) == 2 + 4
+    assert len(scale.measured(seconds, cores=2).splitlines()) == 2 + 7
     estimated = scale.estimated(seconds, cores=2)
-    assert len(estimated.splitlines()) == 2 + 5 and "10,000,000,000 rows" in estimated
+    assert len(estimated.splitlines()) == 2 + 9 and "10,000,000,000 rows" in estimated

@@ -17,7 +17,7 @@ import polars
 import pyarrow
 import pyarrow.parquet
 import pytest
-from conftest import command, people
+from conftest import command, draft, people
 
 import potluck
 from potluck import LinearRegression, PublicDataset
@@ -59,9 +59,9 @@ def test_every_reader_sees_the_same_numbers(dataset):
     assert dataset.to_arrow().equals(expected.replace_schema_metadata(None), check_metadata=False)
     pandas.testing.assert_frame_equal(dataset.to_pandas(), expected.to_pandas())
     assert dataset.to_polars().equals(polars.read_parquet("public.parquet"))
-    taken = duckdb.sql("SELECT sum(age) FROM dataset").fetchall()
-    assert taken[0][0] == pytest.approx(expected["age"].to_numpy().sum())
-    assert pyarrow.schema(dataset).names == dataset.columns
+    taken = duckdb.sql('SELECT sum("mixed.age") FROM dataset').fetchall()
+    assert taken[0][0] == pytest.approx(expected["mixed.age"].to_numpy().sum())
+    assert pyarrow.schema(dataset).names == [f"mixed.{name}" for name in dataset.columns]
 
 
 def test_the_columns_are_handed_over_without_a_copy_each_time(dataset):
@@ -82,7 +82,7 @@ frame = potluck.PublicDataset.load("public.parquet").to_pandas()
 print(len(frame), *frame.columns)
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    assert done.stdout.split() == [str(len(dataset)), *dataset.columns], done.stderr
+    assert done.stdout.split() == [str(len(dataset)), *(f"mixed.{name}" for name in dataset.columns)], done.stderr
 
 
 def test_promises_are_said_in_words_and_numbers(dataset):
@@ -124,8 +124,10 @@ def test_predictions_are_those_of_the_command(dataset):
     regression.save("model.json")
     table = pyarrow.table({"age": [30.0, 200.0, None], "smoker": ["yes", "no", None]})
     pyarrow.parquet.write_table(table, "new.parquet")
-    theirs = command("predict", "model.json", "--data", "new.parquet").split()
-    expected = numpy.array([float(value) for value in theirs[1:]])
+    theirs = command("predict", "model.json", "--data", "new.parquet", "--json")["predictions"]
+    expected = numpy.array([one["prediction"] for one in theirs])
+    rounded = [float(value) for value in command("predict", "model.json", "--data", "new.parquet").split()[1:]]
+    numpy.testing.assert_allclose(rounded, expected, atol=0.5 * regression.model_.prediction_error / 100)
     loaded = LinearRegression.load("model.json")
     for data in (table, table.to_pandas(), polars.DataFrame(table), "new.parquet", duckdb.sql("FROM 'new.parquet'")):
         assert (regression.predict(data) == expected).all()
@@ -134,6 +136,38 @@ def test_predictions_are_those_of_the_command(dataset):
         regression.predict(pyarrow.table({"age": [1.0]}))
     with pytest.raises(potluck.InputError, match="model's levels"):
         strict(regression).predict(pyarrow.table({"age": [1.0], "smoker": ["sometimes"]}))
+
+
+def test_intervals_of_predictions_hold_the_labels_of_new_people(folder):
+    rows = 20_000
+    study = draft(rows).seal()
+    tables = dict(zip(("north", "south"), map(pyarrow.table, people(rows)), strict=True))
+    releases = []
+    for party, table in tables.items():
+        own = potluck.Ledger(f"{party}.ledger")
+        own.init("people", 2.0, 1e-6)
+        releases.append(potluck.release(study, party, table, ledger=own, accept_low_accuracy=True))
+    dataset = potluck.join(study, releases)
+    regression = LinearRegression().fit(dataset, "pressure")
+    both = pandas.DataFrame(people(rows)[0]).merge(pandas.DataFrame(people(rows)[1]), on="id")
+    predicted, low, high = regression.predict(both[["age", "smoker"]], interval=0.9)
+    held = ((low <= both["pressure"]) & (both["pressure"] <= high)).mean()
+    assert 0.85 < held < 0.97, held
+    assert (regression.predict(both) == predicted).all() and (low >= 80).all() and (high <= 200).all()
+    regression.save("model.json")
+    both[["age", "smoker"]].head(3).to_csv("new.csv", index=False)
+    theirs = command("predict", "model.json", "--data", "new.csv", "--interval", "0.9", "--json")["predictions"]
+    assert [[one["prediction"], one["low"], one["high"]] for one in theirs] == [
+        list(row) for row in zip(predicted[:3], low[:3], high[:3], strict=True)
+    ]
+    with pytest.raises(potluck.InputError, match="are shares already"):
+        LinearRegression().fit(dataset, "smoker").predict(both, interval=0.9)
+
+
+def test_summaries_say_what_to_take_home_and_what_levels_are_compared_with(dataset):
+    summary = LinearRegression().fit(dataset, "pressure").summary()
+    assert " at the 95% level" in summary.split("\n\n")[0]
+    assert "smoker=yes (rather than no)" in summary
 
 
 def test_attributes_follow_the_conventions_of_scikit_learn(dataset):
@@ -305,7 +339,53 @@ def test_p_values_belong_to_the_intervals(dataset):
             assert min(abs(low), abs(high)) < 1e-6 * (high - low)
 
 
-KINDS = ["label-tails", "feature-tails", "label-unresolved", "feature-unresolved", "confounders"]
+def test_a_dataset_says_who_is_where(tmp_path):
+    """Parties that write ids differently are told first; those that share everybody are not."""
+    rng = numpy.random.default_rng(3)
+    rows = 4000
+    age = rng.uniform(20, 80, rows)
+    for rules, matches in [([], False), (["strip-zeros"], True)]:
+        study = potluck.Study.new(
+            name="cohorts",
+            rows=rows,
+            epsilon=20,
+            delta=1e-6,
+            id="text",
+            id_rules=rules or None,
+            format=2,
+            parties={"north": [potluck.Numeric("age", 18, 90)], "south": [potluck.Numeric("pressure", 60, 160)]},
+        ).seal()
+        tables = {
+            "north": {"id": [f"P{at:06}" for at in range(rows)], "age": numpy.where(rng.random(rows) < 0.3, numpy.nan, age)},
+            "south": {"id": [f"P{at}" for at in range(rows)], "pressure": 80 + 0.5 * age + rng.normal(0, 5, rows)},
+        }
+        published = []
+        for party, columns in tables.items():
+            ledger, out = tmp_path / f"{party}{matches}.ledger", tmp_path / f"{party}{matches}.parquet"
+            potluck.Ledger(ledger).init("people", epsilon=20, delta=1e-6)
+            table = pyarrow.table(columns)
+            published.append(potluck.release(study, party, table, ledger=ledger, out=out, accept_low_accuracy=True))
+        dataset = potluck.join(study, published)
+        people = dataset.people()
+        (overlap,) = people["overlaps"]
+        north = dataset.moments()[0]
+        assert abs(north["people"]["value"] - rows) < 0.1 * rows
+        (column,) = north["columns"]
+        assert abs(column["missing"]["value"] - 0.3) < 0.1
+        quantiles = [one["value"] for one in column["distribution"]["quantiles"]]
+        assert quantiles == sorted(quantiles) and abs(quantiles[2] - 50) < 6
+        regression = LinearRegression().fit(dataset, "pressure")
+        assert regression.parts_[0]["people"] > 0
+        if matches:
+            assert people["alarms"] == [] and overlap["interval"][1] == 1
+            assert abs(regression.coef_[0] - 0.5) < 5 * regression.bse_[0]
+        else:
+            assert overlap["finding"] == "nobody-in-common" and "do their ids match?" in people["alarms"][0]
+            assert regression.summary().startswith("Careful: The parties that hold pressure and age")
+            assert regression.findings_[0][0].kind == "nobody-in-common"
+
+
+KINDS = ["label-tails", "feature-tails", "label-unresolved", "feature-unresolved", "confounders", "feature-missing"]
 
 
 def with_findings(regression, kinds):

@@ -156,7 +156,7 @@ def test_a_fork_draws_other_noise(study, north):
         table = pyarrow.parquet.read_table(f"{name}.parquet")
         manifest = json.loads(table.schema.metadata[b"potluck"])
         sums = [stage["result"].get("sums") for stage in manifest["stages"]]
-        drawn.append([tuple(stage) for stage in sums[:-1]] + [tuple(table["age"].to_pylist())])
+        drawn.append([tuple(stage) for stage in sums[:-1]] + [tuple(table["mixed.age"].to_pylist())])
     for stage in zip(*drawn):
         assert len(set(stage)) == 4
 

@@ -9,6 +9,7 @@ import re
 import time
 from pathlib import Path
 
+import pyarrow
 import pytest
 from conftest import assert_untouched, command, draft
 
@@ -66,6 +67,44 @@ def test_columns_and_studies_can_be_pickled_copied_and_hashed(study):
     assert hash(Numeric("a", 0.0, 1)) == hash(Numeric("a", -0.0, 1)) and Numeric("a", 0.0, 1) == Numeric("a", -0.0, 1)
     assert len({draft(), draft(), study, Study.parse(study.to_toml()), later}) == 3
     assert pickle.loads(pickle.dumps(later)).seal() == later.seal()
+
+
+def of_different_people(**more):
+    columns = {"north": [Numeric("age", 18, 90, typical=50)], "south": [Numeric("pressure", 90, 190, missing="never")]}
+    return Study.new(name="cohorts", rows=5000, epsilon=4, delta=1e-6, parties=columns, id="text", **more)
+
+
+def test_parties_may_hold_different_people():
+    rules = ["trim", "lowercase", "strip-zeros"]
+    study = of_different_people(
+        party_rows={"north": 8000}, overlap=(0.5, 1), overlaps={("north", "south"): "all"}, id_rules=rules
+    )
+    text = study.to_toml()
+    for said in ["format = 2", "rows = 8000", "overlap = [0.5, 1.0]", "share = [1.0, 1.0]", "typical = 50", '"never"']:
+        assert said in text.replace("[\n    0.5,\n    1.0,\n]", "[0.5, 1.0]").replace("[\n    1.0,\n    1.0,\n]", "[1.0, 1.0]")
+    assert Study.parse(text) == study
+    age, pressure = study.columns["north"][0], study.columns["south"][0]
+    assert (age.typical, age.missing, pressure.missing) == (50, None, "never")
+    assert eval(repr(age)) == age and pickle.loads(pickle.dumps(age)) == age
+    assert of_different_people(format=2).plan()["outlook"]["overlap"] == 1.0
+    with pytest.raises(potluck.InputError, match="west"):
+        of_different_people(party_rows={"west": 10})
+    with pytest.raises(potluck.InputError, match="format 2|format = 2"):
+        of_different_people(format=1, overlap="all")
+    outlook = [of_different_people(format=2).plan(overlap=share)["outlook"] for share in (1.0, 0.5)]
+    assert outlook[1]["coefficient_error"] > 1.5 * outlook[0]["coefficient_error"]
+    with pytest.raises(potluck.InputError, match="from 0 to 1"):
+        of_different_people(format=2).plan(overlap=2)
+
+
+def test_a_steward_sees_what_rules_make_of_ids():
+    study = of_different_people(id_rules=["trim", "lowercase", "strip-zeros"])
+    table = {"id": [" P007", "p8", "P7"], "age": [20.0, 30.0, 40.0]}
+    look = study.ids("north", pyarrow.table(table))
+    assert (look["rows"], look["changed"], look["collisions"], look["repeated"]) == (3, 2, 1, 0)
+    assert look["examples"][0] == {"row": 1, "written": [" P007"], "id": ["p7"]}
+    assert [[one["row"] for one in rows] for rows in look["alike"]] == [[1, 3]]
+    assert study.ids("north", pyarrow.table(table), show=0)["examples"] == []
 
 
 def extension(base, **more):

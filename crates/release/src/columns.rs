@@ -35,7 +35,11 @@ const METADATA_KEY: &str = "potluck";
 const READ_ME_KEY: &str = "potluck.read_me";
 
 /// What nobody should do with the rows of a published file, and what to do instead.
-pub const READ_ME: &str = "Do not regress on these rows. They are not people: they are random mixtures of people (with mixing = \"identity\" single people), with noise added, on scales of their own, though the columns have the names of the study. Plain least squares on them (lm in R, statsmodels, scikit-learn, regr_slope in SQL) gives wrong coefficients with small standard errors. Instead: potluck fit FILE --label COLUMN --json; potluck.LinearRegression in Python; or the address /fit of the hub that publishes the study.";
+pub const READ_ME: &str = "Do not regress on these rows. They are not people: they are random mixtures of people (with mixing = \"identity\" single people), with noise added, on scales of their own; mixed.age is not age. Plain least squares on them (lm in R, statsmodels, scikit-learn, regr_slope in SQL) gives wrong coefficients with small standard errors. Instead: potluck fit FILE --label COLUMN --json; potluck.LinearRegression in Python; or the address /fit of the hub that publishes the study.";
+
+/// Before the names of columns in files, so that nobody takes them for those of people. Files of 0.1
+/// do not have it.
+pub const MIXED: &str = "mixed.";
 
 /// Values in a row group, 8 MiB, unless its rows would be too few.
 const GROUP_VALUES: usize = 1 << 20;
@@ -128,7 +132,13 @@ impl Columns {
         let described = describe(&file).ok_or_else(|| damaged(path))?;
         let manifest = manifest(described.metadata(), path, kind)?;
         check(&manifest, described.metadata())?;
-        Ok((Self::decode(file, described, path)?, manifest))
+        let mut columns = Self::decode(file, described, path)?;
+        for (name, own) in columns.names.iter_mut().zip(published(&manifest)) {
+            if name.strip_prefix(MIXED) == Some(own) {
+                own.clone_into(name);
+            }
+        }
+        Ok((columns, manifest))
     }
 
     fn decode(file: File, described: ArrowReaderMetadata, path: &Path) -> Result<Self, Error> {
@@ -164,6 +174,14 @@ impl Columns {
         guarded(read).unwrap_or_else(|_| Err(damaged(path)))?;
         Ok(Self::new(names, values))
     }
+}
+
+/// The names of the study's columns, in order, as the manifest of a release or of a public dataset
+/// has them.
+fn published(manifest: &Value) -> impl Iterator<Item = &str> {
+    let of_dataset = manifest["releases"].as_array().into_iter().flatten();
+    let names = std::iter::once(manifest).chain(of_dataset).filter_map(|one| one["columns"].as_array());
+    names.flatten().filter_map(Value::as_str)
 }
 
 fn damaged(path: &Path) -> Error {
@@ -233,7 +251,8 @@ pub(crate) struct ColumnsWriter<W: Write + Send> {
 
 impl<W: Write + Send> ColumnsWriter<W> {
     pub(crate) fn new(sink: W, names: &[String]) -> io::Result<Self> {
-        let fields: Vec<_> = names.iter().map(|name| Field::new(name, DataType::Float64, false)).collect();
+        let field = |name: &String| Field::new(format!("{MIXED}{name}"), DataType::Float64, false);
+        let fields: Vec<_> = names.iter().map(field).collect();
         let schema = Arc::new(Schema::new(fields));
         let properties = WriterProperties::builder()
             .set_created_by(crate::SOFTWARE.to_owned())
@@ -330,24 +349,24 @@ mod tests {
 
     use super::*;
 
-    /// A file as it was written before files had anything to read in them.
-    fn without_read_me(columns: &Columns, manifest: &Value) -> Vec<u8> {
-        let mut bytes = Vec::new();
-        {
-            let mut writer = ColumnsWriter::new(&mut bytes, &columns.names).unwrap();
-            columns.values[0].iter().for_each(|&value| writer.push(value).unwrap());
-            writer.flush().unwrap();
-            let text = String::from_utf8(canonical::json(manifest)).unwrap();
-            writer.parquet.append_key_value_metadata(KeyValue::new(METADATA_KEY.to_owned(), text));
-            writer.parquet.close().unwrap();
-        }
-        bytes
+    /// A file as 0.1 wrote it: nothing to read in it, and columns with the names of the study.
+    fn of_before(columns: &Columns, manifest: &Value) -> Vec<u8> {
+        let field = |name: &String| Field::new(name, DataType::Float64, false);
+        let schema = Arc::new(Schema::new(columns.names.iter().map(field).collect::<Vec<_>>()));
+        let options = ArrowWriterOptions::new().with_skip_arrow_metadata(true);
+        let mut writer = ArrowWriter::try_new_with_options(Vec::new(), Arc::clone(&schema), options).unwrap();
+        let arrays =
+            columns.values.iter().map(|column| Arc::new(Float64Array::from(column.clone())) as ArrayRef);
+        writer.write(&RecordBatch::try_new(schema, arrays.collect()).unwrap()).unwrap();
+        let text = String::from_utf8(canonical::json(manifest)).unwrap();
+        writer.append_key_value_metadata(KeyValue::new(METADATA_KEY.to_owned(), text));
+        writer.into_inner().unwrap()
     }
 
     #[test]
     fn a_file_says_what_not_to_do_with_its_rows_and_its_content_stays_the_same() {
         let columns = Columns::new(vec!["age".to_owned()], vec![vec![0.5, -1.25, 3.0]]);
-        let manifest = json!({ "potluck": "release", "format": 1 });
+        let manifest = json!({ "potluck": "release", "format": 1, "columns": ["age"] });
         let mut bytes = Vec::new();
         columns.write(&mut bytes, &manifest).unwrap();
         let folder = tempfile::tempdir().unwrap();
@@ -359,11 +378,24 @@ mod tests {
             let pairs = metadata.metadata().file_metadata().key_value_metadata().unwrap();
             let note = pairs.iter().find(|pair| pair.key == READ_ME_KEY).and_then(|pair| pair.value.clone());
             let hash = content_hash(&manifest, read.hashes());
-            (read, hash, note)
+            let names = metadata.metadata().file_metadata().schema_descr().column(0).name().to_owned();
+            (read, hash, note, names)
         };
-        let (now, hash, note) = read(&bytes);
+        let (now, hash, note, name) = read(&bytes);
         assert!(note.is_some_and(|note| note.starts_with("Do not regress on these rows")));
-        let (before, hash_before, note) = read(&without_read_me(&columns, &manifest));
+        assert_eq!((name.as_str(), now.names()), ("mixed.age", columns.names()));
+        let (before, hash_before, note, name) = read(&of_before(&columns, &manifest));
+        assert_eq!(name, "age");
         assert_eq!((before, hash_before, note), (now, hash, None), "files of before are read as ever");
+    }
+
+    #[test]
+    fn a_column_that_a_study_calls_mixed_keeps_its_name() {
+        let columns = Columns::new(vec!["mixed.age".to_owned()], vec![vec![0.5]]);
+        let manifest = json!({ "potluck": "release", "format": 1, "columns": ["mixed.age"] });
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file.parquet");
+        columns.write(File::create(&path).unwrap(), &manifest).unwrap();
+        assert_eq!(Columns::read(&path, "release").unwrap().0, columns);
     }
 }

@@ -16,6 +16,12 @@ const NAMES: usize = 12;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FindingKind {
+    /// The parties of the label and of the feature have hardly anybody in common.
+    NobodyInCommon,
+    /// They do not have as many people in common as the study declares.
+    OverlapUndeclared,
+    /// Noise hides whether they have anybody in common.
+    OverlapUnseen,
     /// The label is lopsided or has heavy tails; coefficients are about cut values.
     LabelTails,
     /// The feature is lopsided or has heavy tails; its coefficient is about cut values.
@@ -26,12 +32,6 @@ pub enum FindingKind {
     FeatureUnresolved,
     /// The releases cannot tell the feature's effect from that of columns of other parties.
     Confounders,
-    /// The parties of the label and of the feature have hardly anybody in common.
-    NobodyInCommon,
-    /// Noise hides whether they have anybody in common.
-    OverlapUnseen,
-    /// They do not have as many people in common as the study declares.
-    OverlapUndeclared,
     /// Many labels are missing.
     LabelMissing,
     /// Many values of the feature are missing.
@@ -63,6 +63,16 @@ impl FindingKind {
         Self::FeatureShape,
     ];
 
+    /// Whether it is about log odds, which moments tell badly there.
+    fn is_about_odds(self) -> bool {
+        matches!(self, Self::OddsUnbounded | Self::LevelRare | Self::FeatureShape)
+    }
+
+    /// Whether it is about who is where: what a reader must know before anything else.
+    pub fn is_about_people(self) -> bool {
+        matches!(self, Self::NobodyInCommon | Self::OverlapUndeclared | Self::OverlapUnseen)
+    }
+
     /// Its name in files and programs.
     pub fn name(self) -> &'static str {
         match self {
@@ -79,6 +89,25 @@ impl FindingKind {
             Self::OddsUnbounded => "odds-unbounded",
             Self::LevelRare => "level-rare",
             Self::FeatureShape => "feature-shape",
+        }
+    }
+
+    /// In a few words, for a column of a table.
+    pub fn short(self) -> &'static str {
+        match self {
+            Self::LabelTails => "label cut",
+            Self::FeatureTails => "feature cut",
+            Self::LabelUnresolved => "label in noise",
+            Self::FeatureUnresolved => "feature in noise",
+            Self::Confounders => "open confounders",
+            Self::NobodyInCommon => "nobody in common",
+            Self::OverlapUnseen => "overlap in noise",
+            Self::OverlapUndeclared => "overlap not as declared",
+            Self::LabelMissing => "label often missing",
+            Self::FeatureMissing => "feature often missing",
+            Self::OddsUnbounded => "odds unbounded",
+            Self::LevelRare => "level too rare",
+            Self::FeatureShape => "feature lopsided",
         }
     }
 }
@@ -104,36 +133,9 @@ impl Finding {
     /// Whether noise hides so much, so few people are shared, or log odds are so hard to tell from
     /// moments, that an interval with this finding cannot be relied on.
     pub fn is_about_unsure_interval(&self) -> bool {
-        matches!(
-            self.kind,
-            FindingKind::LabelUnresolved
-                | FindingKind::FeatureUnresolved
-                | FindingKind::NobodyInCommon
-                | FindingKind::OverlapUnseen
-                | FindingKind::OverlapUndeclared
-                | FindingKind::OddsUnbounded
-                | FindingKind::LevelRare
-                | FindingKind::FeatureShape
-        )
-    }
-
-    /// In a few words, for a column of a table.
-    pub fn short(&self) -> &'static str {
-        match self.kind {
-            FindingKind::LabelTails => "label cut",
-            FindingKind::FeatureTails => "feature cut",
-            FindingKind::LabelUnresolved => "label in noise",
-            FindingKind::FeatureUnresolved => "feature in noise",
-            FindingKind::Confounders => "open confounders",
-            FindingKind::NobodyInCommon => "nobody in common",
-            FindingKind::OverlapUnseen => "overlap in noise",
-            FindingKind::OverlapUndeclared => "overlap not as declared",
-            FindingKind::LabelMissing => "label often missing",
-            FindingKind::FeatureMissing => "feature often missing",
-            FindingKind::OddsUnbounded => "odds unbounded",
-            FindingKind::LevelRare => "level too rare",
-            FindingKind::FeatureShape => "feature lopsided",
-        }
+        let is_unresolved =
+            matches!(self.kind, FindingKind::LabelUnresolved | FindingKind::FeatureUnresolved);
+        is_unresolved || self.kind.is_about_people() || self.kind.is_about_odds()
     }
 
     /// In a sentence, about the coefficients `of` a regression of `label`.
@@ -182,21 +184,21 @@ impl Finding {
                 .words(" and ")
                 .names(of.names, "and")
                 .words(" have hardly anybody in common: do their ids match? Do not rely on ")
-                .words(of.one_or_many("its interval.", "their intervals.")),
+                .words(of.one_or_many("its interval, nor on R².", "their intervals, nor on R².")),
             FindingKind::OverlapUnseen => sentence
                 .words("Privacy noise hides whether the parties that hold ")
                 .name(label)
                 .words(" and ")
                 .names(of.names, "and")
                 .words(" have anybody in common: do not rely on ")
-                .words(of.one_or_many("its interval.", "their intervals.")),
+                .words(of.one_or_many("its interval, nor on R².", "their intervals, nor on R².")),
             FindingKind::OverlapUndeclared => sentence
                 .words("The parties that hold ")
                 .name(label)
                 .words(" and ")
                 .names(of.names, "and")
                 .words(" do not have as many people in common as the study declares: do their ids match? The fit believes what is declared, so do not rely on ")
-                .words(of.one_or_many("its interval.", "their intervals.")),
+                .words(of.one_or_many("its interval, nor on R².", "their intervals, nor on R².")),
             FindingKind::LabelMissing => sentence
                 .words("Many values of ")
                 .name(label)
@@ -263,18 +265,18 @@ impl Sentence {
         &self.0
     }
 
-    fn words(mut self, words: &str) -> Self {
+    pub(crate) fn words(mut self, words: &str) -> Self {
         self.0.push(Piece::Words(words.to_owned()));
         self
     }
 
-    fn name(mut self, name: &str) -> Self {
+    pub(crate) fn name(mut self, name: &str) -> Self {
         self.0.push(Piece::Name(name.to_owned()));
         self
     }
 
     /// "a, b and c", the last ones counted where there are many.
-    fn names(mut self, all: &[String], last: &str) -> Self {
+    pub(crate) fn names(mut self, all: &[String], last: &str) -> Self {
         let shown = if all.len() > NAMES { NAMES - 1 } else { all.len() };
         for (at, name) in all[..shown].iter().enumerate() {
             if at > 0 {
@@ -339,6 +341,13 @@ impl fmt::Display for Cut {
         let name = self.name.replace(char::is_control, "\u{fffd}");
         write!(f, "{name} {} to {}", rounded(low, high - low), rounded(high, high - low))?;
         self.unit.as_ref().map_or(Ok(()), |unit| write!(f, " {}", unit.replace(char::is_control, "\u{fffd}")))
+    }
+}
+
+impl Said {
+    /// Whether it is about who is where: what a reader must know before anything else.
+    pub fn is_about_people(&self) -> bool {
+        self.kind.is_about_people()
     }
 }
 
@@ -416,7 +425,7 @@ fn rounded(value: f64, width: f64) -> String {
 
 /// Findings in a few words.
 fn mark(findings: &[Finding]) -> Option<String> {
-    let short: Vec<&str> = findings.iter().map(Finding::short).collect();
+    let short: Vec<&str> = findings.iter().map(|finding| finding.kind.short()).collect();
     (!short.is_empty()).then(|| short.join(", "))
 }
 
@@ -494,8 +503,7 @@ mod tests {
 
     #[test]
     fn every_kind_has_words_of_its_own() {
-        let mut short: Vec<&str> =
-            KINDS.iter().map(|&kind| Finding { kind, columns: Vec::new() }.short()).collect();
+        let mut short: Vec<&str> = KINDS.iter().map(|&kind| kind.short()).collect();
         short.dedup();
         assert_eq!(short.len(), KINDS.len());
         let long: Vec<String> = KINDS.iter().map(|&kind| said(kind, &["age"], true)).collect();

@@ -4,7 +4,7 @@ use potluck_core::calibrated::Frame;
 use potluck_core::encoding::Encoder;
 use potluck_core::learn::{
     self, Affine, Centre, Clipping, Coefficients, Concern, DeclaredOverlaps, Doubt, Evidence, ExplainedShare,
-    Fit, Interval, Level, LocalMoments, Logistic, Outcome, OverlapConcern, PartyPeople, People, Posterior,
+    Fit, Interval, Level, LocalMoments, Logistic, Outcome, Overlap, PartyPeople, People, Posterior, Related,
     Released, Ridge, Shape, ShareConcerns, Stability, VarianceParts, debiased, explained_share, logistic,
     ols, posterior, two_sided_quantile,
 };
@@ -12,12 +12,17 @@ use potluck_core::learn::{
 use crate::dataset::PublicDataset;
 use crate::findings::{Finding, FindingKind};
 use crate::model::{
-    Classification, Coefficient, Diagnostics, Eigenvalues, Estimand, Estimate, Kind, Learner, Model, Parts,
-    RSquared, Term, noise_share,
+    Classification, Coefficient, Collinear, Diagnostics, Eigenvalues, Estimand, Estimate, Kind, Learner,
+    Model, Parts, RSquared, Term, noise_share,
 };
+use crate::people;
 use crate::statement;
 use crate::study::{Column, Domain, Party, Study};
 use crate::{Error, FORMAT, SOFTWARE};
+
+/// From this share on, what others explain of a feature is pointed out: its coefficient has ten
+/// times the variance that it would have alone.
+const NEARLY_ALL: f64 = 0.9;
 
 /// λ of the paper's synthetic experiment; small beside the variance of any column that spans its
 /// bounds.
@@ -86,7 +91,7 @@ pub(crate) struct Units {
 
 impl Encoded<'_> {
     /// Middle and half-width of the public range.
-    fn public(&self) -> (f64, f64) {
+    pub(crate) fn public(&self) -> (f64, f64) {
         match self.column.encoder() {
             Encoder::Numeric(bounds) => (bounds.midpoint(), bounds.half_width()),
             Encoder::Categorical(_) => (0.0, 1.0),
@@ -100,7 +105,7 @@ impl Encoded<'_> {
 
 /// What the stages of a calibrated release published.
 pub(crate) struct Calibrated {
-    frame: Frame,
+    pub(crate) frame: Frame,
     pub(crate) moments: LocalMoments,
     pub(crate) clipping: Vec<Clipping>,
     centres: Vec<Centre>,
@@ -133,6 +138,13 @@ impl PartyEvidence {
             mixed.noise_level() * mixed.scale() / mixed.scale_of(last)
         });
         Ok(Self { noise: mixed.noise_level(), presence_noise, calibrated })
+    }
+
+    /// What the party publishes of its people, with its column of presence.
+    pub(crate) fn people<'a>(&'a self, presence: &'a [f64]) -> Result<PartyPeople<'a>, Error> {
+        let moments = &self.calibrated.as_ref().ok_or(Error::Stages)?.moments;
+        let values = moments.present.as_ref().ok_or(Error::Stages)?;
+        Ok(PartyPeople { presence, presence_noise: self.presence_noise.ok_or(Error::Stages)?, values })
     }
 
     /// Units of the party's encoded column at `at`.
@@ -405,6 +417,17 @@ impl<'a> Material<'a> {
         self.parties.iter().find_map(of_party).unwrap_or(Clipping::NONE)
     }
 
+    /// The name of an encoded column, and that of its party.
+    pub(crate) fn column(&self, column: usize) -> (String, &str) {
+        let Encoded { party, term, .. } = &self.encoded[column];
+        (term.name(), party.name())
+    }
+
+    /// Whether parties hold different people, and tell who is there.
+    pub(crate) fn has_presence(&self) -> bool {
+        !self.presence.is_empty()
+    }
+
     fn released(&self) -> Result<Released<'_>, Error> {
         Ok(Released::new(&self.columns, &self.noise, self.study.definition().rows())?)
     }
@@ -439,10 +462,7 @@ impl<'a> Material<'a> {
         for (at, ((members, evidence), &(name, presence))) in
             self.parties.iter().zip(&self.presence).enumerate()
         {
-            let moments = &evidence.calibrated.as_ref().ok_or(Error::Stages)?.moments;
-            let values = moments.present.as_ref().ok_or(Error::Stages)?;
-            let presence_noise = evidence.presence_noise.ok_or(Error::Stages)?;
-            parties.push((members.clone(), PartyPeople { presence, presence_noise, values }));
+            parties.push((members.clone(), evidence.people(presence)?));
             for (other, &(before, _)) in self.presence[..at].iter().enumerate() {
                 declared = declared.with((other, at), self.study.definition().overlap(before, name));
             }
@@ -491,9 +511,7 @@ impl<'a> Material<'a> {
             Concern::LabelUnresolved => FindingKind::LabelUnresolved,
             Concern::FeatureUnresolved => FindingKind::FeatureUnresolved,
             Concern::Confounders(_) => FindingKind::Confounders,
-            Concern::Overlap(OverlapConcern::Nobody) => FindingKind::NobodyInCommon,
-            Concern::Overlap(OverlapConcern::Unseen) => FindingKind::OverlapUnseen,
-            Concern::Overlap(OverlapConcern::Undeclared) => FindingKind::OverlapUndeclared,
+            Concern::Overlap(concern) => people::kind(*concern),
             Concern::LabelMissing => FindingKind::LabelMissing,
             Concern::FeatureMissing => FindingKind::FeatureMissing,
         };
@@ -503,16 +521,56 @@ impl<'a> Material<'a> {
 
     /// What the learner is concerned about in the explained share.
     fn share_findings(&self, concerns: &ShareConcerns) -> Vec<Finding> {
-        let finding = |kind, columns| Finding { kind, columns };
-        [
-            concerns.label_tails.then(|| finding(FindingKind::LabelTails, Vec::new())),
-            concerns.label_unresolved.then(|| finding(FindingKind::LabelUnresolved, Vec::new())),
-            (!concerns.feature_tails.is_empty())
-                .then(|| finding(FindingKind::FeatureTails, self.names(&concerns.feature_tails))),
-        ]
-        .into_iter()
-        .flatten()
-        .collect()
+        let finding = |kind, columns: &[usize]| Finding { kind, columns: self.names(columns) };
+        let of_label = |is: bool, kind| is.then(|| finding(kind, &[]));
+        let of_features = |columns: &[usize], kind| (!columns.is_empty()).then(|| finding(kind, columns));
+        let of_overlaps =
+            concerns.overlaps.iter().map(|(concern, columns)| finding(people::kind(*concern), columns));
+        let of_values = [
+            of_label(concerns.label_tails, FindingKind::LabelTails),
+            of_label(concerns.label_unresolved, FindingKind::LabelUnresolved),
+            of_features(&concerns.feature_tails, FindingKind::FeatureTails),
+            of_label(concerns.label_missing, FindingKind::LabelMissing),
+            of_features(&concerns.feature_missing, FindingKind::FeatureMissing),
+        ];
+        of_overlaps.chain(of_values.into_iter().flatten()).collect()
+    }
+
+    /// What is wrong with the people that the label's party and those of the features have in
+    /// common, whatever learns.
+    fn overlap_findings(&self, label: usize, features: &[usize]) -> Result<Vec<Vec<Finding>>, Error> {
+        if !self.has_presence() {
+            return Ok(vec![Vec::new(); features.len()]);
+        }
+        let people = self.people(&self.released()?)?;
+        let party_of = |column: usize| self.parties.iter().position(|(members, _)| members.contains(&column));
+        let of_feature = |&column: &usize| {
+            let overlap = party_of(label).zip(party_of(column)).and_then(|(a, b)| people.overlap(a, b));
+            let kind = overlap.and_then(Overlap::concern).map(people::kind);
+            kind.map(|kind| Finding { kind, columns: Vec::new() }).into_iter().collect()
+        };
+        Ok(features.iter().map(of_feature).collect())
+    }
+
+    /// Features that the others say nearly all of.
+    fn collinear(&self, features: &[usize], related: &[Related]) -> Vec<Collinear> {
+        let name = |at: usize| self.encoded[features[at]].term.name();
+        let of = |(at, related): (usize, &Related)| {
+            let (closest, correlation) = related.closest.filter(|_| related.by_others > NEARLY_ALL)?;
+            let by_others = related.by_others;
+            Some(Collinear { feature: name(at), by_others, closest: name(closest), correlation })
+        };
+        related.iter().enumerate().filter_map(of).collect()
+    }
+
+    /// By how much predictions of a number miss it, as a standard deviation, where the features
+    /// explain this much of it: of that, one standard error less is believed.
+    fn prediction_error(&self, evidence: &Evidence<'_>, label: usize, share: &ExplainedShare) -> Option<f64> {
+        let explained = (share.estimate - share.standard_error).clamp(0.0, 1.0);
+        let units = &self.units[label];
+        let seen = evidence.covariance[(label, label)].max(evidence.covariance_noise[label]);
+        let rest = units.affine.half().powi(2) * seen * (1.0 - explained);
+        self.encoded[label].is_numeric().then(|| (rest + units.mean_noise.powi(2)).sqrt())
     }
 
     /// Names of the columns that these encoded ones belong to, each once.
@@ -570,10 +628,12 @@ struct Found {
     noise_share: Vec<f64>,
     estimand: Estimand,
     diagnostics: Diagnostics,
+    /// By how much predictions miss, where it is known.
+    prediction_error: Option<f64>,
 }
 
 impl Found {
-    fn least_squares(fit: Fit, dataset: &PublicDataset) -> Self {
+    fn least_squares(fit: Fit, findings: Vec<Vec<Finding>>, dataset: &PublicDataset) -> Self {
         let spectrum = &fit.spectrum;
         let eigenvalues = Eigenvalues {
             smallest: spectrum.smallest(),
@@ -593,11 +653,12 @@ impl Found {
                 ..diagnostics(dataset)
             },
             weights: fit.coefficients.weights().to_vec(),
-            findings: vec![Vec::new(); fit.coefficients.weights().len()],
+            findings,
             coefficients: fit.coefficients,
             parts: None,
             intervals: None,
             noise_share: fit.noise_share,
+            prediction_error: None,
         }
     }
 
@@ -611,15 +672,15 @@ impl Found {
         let evidence = material.evidence()?;
         let fit = posterior(&evidence, label, features, level)?;
         let r_squared = explained_share(&evidence, label, features)?;
-        Ok(Self::of_posterior(material, fit, &r_squared, features, level, dataset))
+        let fitted = Fitted { evidence: &evidence, label, features, level };
+        Ok(Self::of_posterior(material, &fitted, fit, &r_squared, dataset))
     }
 
     fn of_posterior(
         material: &Material<'_>,
+        &Fitted { evidence, label, features, level }: &Fitted<'_>,
         fit: Posterior,
         r_squared: &ExplainedShare,
-        features: &[usize],
-        level: Level,
         dataset: &PublicDataset,
     ) -> Self {
         let interval = r_squared.interval(level);
@@ -631,17 +692,22 @@ impl Found {
             let squares: f64 = material.columns[j].iter().map(|z| z * z).sum();
             material.noise[j].powi(2) * material.columns[j].len() as f64 / squares
         });
+        // Where everybody is everywhere, these are all.
+        let rows = people_of(evidence, label).round() as u64;
         Self {
-            estimand: Estimand::Study,
+            estimand: if material.has_presence() { Estimand::LabelPeople } else { Estimand::Study },
             diagnostics: Diagnostics {
+                rows,
                 degrees: fit.estimate.degrees() as u64,
                 r_squared: Some(RSquared {
                     estimate: r_squared.estimate,
                     interval: Some([interval.lower, interval.upper]),
                 }),
                 r_squared_findings: of_share,
+                collinear: material.collinear(features, &fit.related),
                 ..diagnostics(dataset)
             },
+            prediction_error: material.prediction_error(evidence, label, r_squared),
             coefficients: fit.estimate,
             weights: fit.weights,
             parts: Some(fit.parts),
@@ -650,6 +716,20 @@ impl Found {
             noise_share: noise_share.collect(),
         }
     }
+}
+
+/// What was asked of what.
+struct Fitted<'a> {
+    evidence: &'a Evidence<'a>,
+    label: usize,
+    features: &'a [usize],
+    level: Level,
+}
+
+/// About how many people the label's party has.
+fn people_of(evidence: &Evidence<'_>, label: usize) -> f64 {
+    let home = evidence.parties.iter().position(|members| members.contains(&label));
+    home.map_or(0.0, |home| evidence.people.held()[home])
 }
 
 /// A logistic regression, with what it says of its label.
@@ -669,13 +749,15 @@ impl FoundOdds {
     ) -> Result<Self, Error> {
         let evidence = material.evidence()?;
         let explained = explained_share(&evidence, label, features)?;
-        let outcome = material.outcome(label, explained);
-        let shapes: Vec<Shape> = features.iter().map(|&feature| material.shape(feature)).collect();
+        let outcome = material.outcome(label, explained, people_of(&evidence, label));
+        let shape = |&feature: &usize| material.shape(feature, people_of(&evidence, feature));
+        let shapes: Vec<Shape> = features.iter().map(shape).collect();
         let Logistic { posterior, centre, prediction_centre, variance, calibration, discrimination, doubts } =
             logistic(&evidence, label, features, level, &outcome, &shapes)?;
         let degrees = posterior.estimate.degrees();
-        let mut found = Found::of_posterior(material, posterior, &explained, features, level, dataset);
-        found.estimand = Estimand::LogOdds;
+        let fitted = Fitted { evidence: &evidence, label, features, level };
+        let mut found = Found::of_posterior(material, &fitted, posterior, &explained, dataset);
+        found.estimand = if material.has_presence() { Estimand::LabelLogOdds } else { Estimand::LogOdds };
         for (findings, doubts) in found.findings.iter_mut().zip(&doubts) {
             let mut kinds: Vec<FindingKind> = doubts.iter().map(|&doubt| of_doubt(doubt)).collect();
             kinds.dedup();
@@ -733,9 +815,9 @@ impl LabelScale {
 
 impl Material<'_> {
     /// What is known of a label as an outcome that people have or not.
-    fn outcome(&self, label: usize, explained: ExplainedShare) -> Outcome {
+    fn outcome(&self, label: usize, explained: ExplainedShare, people: f64) -> Outcome {
         let units = &self.units[label];
-        let people = self.study.definition().rows() as f64;
+        let people = people.max(2.0);
         // A share that noise takes to 0 or beyond is not known to be more than its noise.
         let least = units.mean_noise.max(1.0 / people).min(0.5);
         Outcome {
@@ -747,13 +829,12 @@ impl Material<'_> {
         }
     }
 
-    /// What is known of the shape of a feature.
-    fn shape(&self, feature: usize) -> Shape {
+    /// What is known of the shape of a feature of so many people.
+    fn shape(&self, feature: usize, people: f64) -> Shape {
         let (units, encoded) = (&self.units[feature], &self.encoded[feature]);
         let (mid, half) = (units.affine.mid(), units.affine.half());
         if !encoded.is_numeric() {
-            let people = self.study.definition().rows() as f64;
-            let least = units.mean_noise.max(1.0 / people).min(0.5);
+            let least = units.mean_noise.max(1.0 / people.max(2.0)).min(0.5);
             return Shape::Level { share: mid.clamp(least, 1.0 - least), unit: half };
         }
         let (low, high) = encoded.term.range();
@@ -772,6 +853,7 @@ fn diagnostics(dataset: &PublicDataset) -> Diagnostics {
         residual_variance: None,
         r_squared: None,
         r_squared_findings: Vec::new(),
+        collinear: Vec::new(),
     }
 }
 
@@ -792,19 +874,19 @@ pub fn fit(dataset: &PublicDataset, regression: &Regression) -> Result<Model, Er
     }
     let label_units = &material.units[label];
     let of_label = LabelScale::of(label_units);
+    let of_people = || material.overlap_findings(label, &features);
     let (found, of_label, classification) = match (regression.kind, regression.learner) {
         (Kind::Logistic, _) => {
             let odds = FoundOdds::new(&material, label, &features, regression.level, dataset)?;
             (odds.found, odds.scale, Some(odds.classification))
         }
-        (_, Learner::Ols) => (
-            Found::least_squares(ols(&released, label, &features, regression.ridge)?, dataset),
-            of_label,
-            None,
-        ),
+        (_, Learner::Ols) => {
+            let fit = ols(&released, label, &features, regression.ridge)?;
+            (Found::least_squares(fit, of_people()?, dataset), of_label, None)
+        }
         (_, Learner::Debiased) => {
             let fit = debiased(&released, label, &features, regression.ridge)?;
-            (Found::least_squares(fit, dataset), of_label, None)
+            (Found::least_squares(fit, of_people()?, dataset), of_label, None)
         }
         (_, Learner::Posterior) => {
             (Found::posterior(&material, label, &features, regression.level, dataset)?, of_label, None)
@@ -848,12 +930,6 @@ pub fn fit(dataset: &PublicDataset, regression: &Regression) -> Result<Model, Er
         material.coefficient(j, &shown)
     });
     let covariance = original.coefficients().covariance();
-    let parties = dataset.parties().count();
-    let mut privacy = Vec::new();
-    for (party, _) in dataset.parties() {
-        privacy.push(statement::of_party(study, party)?.swap_remove(0));
-    }
-    privacy.extend(statement::joint(study, parties));
     Ok(Model {
         potluck: "model".to_owned(),
         format: FORMAT,
@@ -873,12 +949,24 @@ pub fn fit(dataset: &PublicDataset, regression: &Regression) -> Result<Model, Er
         prediction_intercept: predictive.0,
         label_range: if classification.is_some() { [0.0, 1.0] } else { label_units.range },
         label_kept: label_units.kept,
+        prediction_error: found.prediction_error,
         coefficients: coefficients.collect(),
         covariance: (0..covariance.dim()).map(|i| covariance.row(i).to_vec()).collect(),
         diagnostics: found.diagnostics,
         classification,
-        privacy,
+        privacy: promises(dataset)?,
     })
+}
+
+/// What the releases promise, in words: each alone, then all together.
+fn promises(dataset: &PublicDataset) -> Result<Vec<String>, Error> {
+    let study = dataset.study();
+    let mut privacy = Vec::new();
+    for (party, _) in dataset.parties() {
+        privacy.push(statement::of_party(study, party)?.swap_remove(0));
+    }
+    privacy.extend(statement::joint(study, dataset.parties().count()));
+    Ok(privacy)
 }
 
 /// Intercept and slopes in original units for weights in those of the released rows.

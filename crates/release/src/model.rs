@@ -79,12 +79,30 @@ pub enum Estimand {
     StudyRows,
     /// The coefficients of the study itself: of the regression of all its subjects.
     Study,
+    /// The coefficients of the regression of all people of the label's party, where parties hold
+    /// different people.
+    LabelPeople,
     /// The log odds of the study itself: of the logistic regression of all its subjects.
     LogOdds,
+    /// The log odds of the logistic regression of all people of the label's party, where parties
+    /// hold different people.
+    LabelLogOdds,
 }
 
 impl Estimand {
-    const ALL: [Self; 4] = [Self::Attenuated, Self::StudyRows, Self::Study, Self::LogOdds];
+    const ALL: [Self; 6] = [
+        Self::Attenuated,
+        Self::StudyRows,
+        Self::Study,
+        Self::LabelPeople,
+        Self::LogOdds,
+        Self::LabelLogOdds,
+    ];
+
+    /// Whether it is about the people of the label's party, where parties hold different people.
+    pub fn is_of_label_people(self) -> bool {
+        matches!(self, Self::LabelPeople | Self::LabelLogOdds)
+    }
 
     /// Its name in files.
     pub fn name(self) -> &'static str {
@@ -92,7 +110,9 @@ impl Estimand {
             Self::Attenuated => "attenuated",
             Self::StudyRows => "study-rows",
             Self::Study => "study",
+            Self::LabelPeople => "label-people",
             Self::LogOdds => "log-odds",
+            Self::LabelLogOdds => "label-log-odds",
         }
     }
 
@@ -102,7 +122,9 @@ impl Estimand {
             Self::Attenuated => text.starts_with("coefficients among the noisy columns"),
             Self::StudyRows => text.starts_with("coefficients of the study's own rows"),
             Self::Study => text.starts_with("coefficients of the study itself"),
+            Self::LabelPeople => text.starts_with("coefficients among the people of the label's party"),
             Self::LogOdds => text.starts_with("log odds of the study itself"),
+            Self::LabelLogOdds => text.starts_with("log odds among the people of the label's party"),
         };
         Self::ALL.into_iter().find(|estimand| text == estimand.name() || of_sentence(estimand))
     }
@@ -116,8 +138,14 @@ impl fmt::Display for Estimand {
             Self::Study => {
                 "coefficients of the study itself, that is of the regression of all its subjects, missing values counting as the middle of their column"
             }
+            Self::LabelPeople => {
+                "coefficients among the people of the label's party, as if no value were missing"
+            }
             Self::LogOdds => {
                 "log odds of the study itself, that is of the logistic regression of all its subjects, as its moments tell them; missing values count as the middle of their column"
+            }
+            Self::LabelLogOdds => {
+                "log odds among the people of the label's party, as moments tell them and as if no value were missing"
             }
         })
     }
@@ -349,7 +377,8 @@ pub struct Eigenvalues {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Diagnostics {
-    /// Number of subjects.
+    /// Number of subjects; where parties hold different people, about how many the label's party
+    /// has.
     pub rows: u64,
     /// Number of released rows.
     pub released_rows: u64,
@@ -366,6 +395,23 @@ pub struct Diagnostics {
     /// What published numbers say against it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub r_squared_findings: Vec<Finding>,
+    /// Features that the others say nearly all of, where the learner looks at it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub collinear: Vec<Collinear>,
+}
+
+/// A feature that the others say nearly all of.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Collinear {
+    /// The feature.
+    pub feature: String,
+    /// How much of its variance the others explain together.
+    pub by_others: f64,
+    /// The one that goes with it most.
+    pub closest: String,
+    /// Their correlation.
+    pub correlation: f64,
 }
 
 impl Diagnostics {
@@ -418,6 +464,10 @@ pub struct Model {
     /// Values of the label beyond this were certainly cut.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label_kept: Option<[f64; 2]>,
+    /// By how much a prediction for a new person misses the label, as a standard deviation, where
+    /// the learner knows it; not of a label that is a level.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prediction_error: Option<f64>,
     /// One a feature.
     pub coefficients: Vec<Coefficient>,
     /// Covariance of intercept and coefficients, in original units.
@@ -466,6 +516,24 @@ impl Model {
     pub fn shrinkage(&self) -> Option<f64> {
         let smallest = self.diagnostics.eigenvalues.as_ref()?.smallest_absolute;
         Some((self.ridge / smallest).min(1.0)).filter(|share| *share > NOTABLE_SHRINKAGE)
+    }
+
+    /// What a coefficient of a level compares it with: the levels of its column that are no
+    /// features. Nothing for numbers, and where all levels are features.
+    pub fn reference(&self, term: &Term) -> Option<Reference> {
+        let Term::Level { column, level, levels, .. } = term else { return None };
+        let is_feature = |level: &&String| {
+            self.coefficients.iter().any(
+                |one| matches!(&one.term, Term::Level { column: of, level: own, .. } if of == column && own == *level),
+            )
+        };
+        let left: Vec<&String> =
+            levels.iter().filter(|other| *other != level && !is_feature(other)).collect();
+        match left.as_slice() {
+            [] => None,
+            [one] => Some(Reference::Level((*one).clone())),
+            _ => Some(Reference::Others),
+        }
     }
 
     /// What the coefficients are, as a clause: the estimand, a word on cut values where some are
@@ -528,8 +596,13 @@ impl Model {
     /// The predicted probability of one subject with its interval, by a logistic regression.
     ///
     /// The interval is that of the estimates, which shrinkage does not bias, and is stretched to
-    /// hold the prediction, which is shrunk.
-    pub fn probability(&self, value: impl Fn(&Term) -> Option<f64>) -> Option<Probability> {
+    /// hold the prediction, which is shrunk. It is at the level of the model's intervals unless
+    /// another is asked for.
+    pub fn probability(
+        &self,
+        value: impl Fn(&Term) -> Option<f64>,
+        level: Option<Level>,
+    ) -> Option<Probability> {
         if self.kind != Kind::Logistic {
             return None;
         }
@@ -548,7 +621,7 @@ impl Model {
             })
             .sum();
         let degrees = usize::try_from(self.diagnostics.degrees).unwrap_or(usize::MAX);
-        let level = Level::new(self.level).unwrap_or_default();
+        let level = level.or(Level::new(self.level).ok()).unwrap_or_default();
         let reach = two_sided_quantile(level, degrees) * variance.max(0.0).sqrt();
         let estimate = probability(self.linear(&value));
         Some(Probability {
@@ -556,6 +629,50 @@ impl Model {
             low: probability(middle - reach).min(estimate),
             high: probability(middle + reach).max(estimate),
         })
+    }
+
+    /// Half the width of intervals of predictions at this level: so many standard errors of a
+    /// prediction, as if what it misses were bell-shaped.
+    pub fn prediction_reach(&self, level: Level) -> Result<f64, Error> {
+        let error = self.prediction_error.ok_or_else(|| {
+            Error::Regression(if matches!(self.label, Term::Level { .. }) {
+                format!(
+                    "predictions of {} are shares already, between 0 and 1, and have no interval; ask for none",
+                    self.label.name()
+                )
+            } else {
+                "this model does not say how far its predictions miss; fit again with the default learner and this potluck"
+                    .to_owned()
+            })
+        })?;
+        let degrees = usize::try_from(self.diagnostics.degrees).unwrap_or(usize::MAX);
+        Ok(error * two_sided_quantile(level, degrees))
+    }
+
+    /// The interval that reaches so far from a prediction to both sides, within the label's public
+    /// range.
+    pub fn within_reach(&self, prediction: f64, reach: f64) -> [f64; 2] {
+        let (lo, hi) = self.label.range();
+        [(prediction - reach).max(lo), (prediction + reach).min(hi)]
+    }
+}
+
+/// What a coefficient of a level compares it with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reference {
+    /// The one level that is left.
+    Level(String),
+    /// Those that are no features.
+    Others,
+}
+
+/// As "rather than no".
+impl fmt::Display for Reference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Level(level) => write!(f, "rather than {}", level.replace(char::is_control, "\u{fffd}")),
+            Self::Others => f.write_str("rather than another"),
+        }
     }
 }
 

@@ -7,8 +7,9 @@ use serde::Serialize;
 
 use crate::Error;
 use crate::exchange::GuaranteeNumbers;
+use crate::forecast::{Asked, Forecast, resolves};
 use crate::statement::Guarantee;
-use crate::study::{AnyStudy, Study};
+use crate::study::{AnyStudy, Format, Study};
 use crate::warnings;
 
 /// What a study promises and costs.
@@ -37,6 +38,8 @@ pub struct Plan {
     pub joint: GuaranteeNumbers,
     /// What to expect of a regression.
     pub outlook: ExpectedAccuracy,
+    /// What to expect of each coefficient, as a range.
+    pub forecast: Forecast,
     /// What a careful person would ask about.
     pub warnings: Vec<String>,
     /// Size of the numbers in the public dataset; the file is compressed and smaller.
@@ -69,6 +72,10 @@ pub struct PlanOfParty {
 pub struct ExpectedAccuracy {
     /// How much of the label the features are taken to explain.
     pub signal: f64,
+    /// The share of the smaller one's people that any two parties are taken to have in common, in
+    /// studies whose parties may hold different people.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub overlap: Option<f64>,
     /// Standard error of a coefficient, in standard deviations of the label for one of the feature.
     pub coefficient_error: f64,
     /// The same for the party whose coefficients are the least certain.
@@ -84,8 +91,9 @@ pub struct ExpectedAccuracy {
 impl Plan {
     /// The plan of a study; of one that is not sealed yet, with the numbers it would be sealed
     /// with.
-    pub fn new(study: &Study, sealed: bool) -> Result<Self, Error> {
+    pub fn new(study: &Study, sealed: bool, asked: &Asked) -> Result<Self, Error> {
         let definition = study.definition();
+        let taken = asked.overlap.unwrap_or_else(|| study.usual_overlap());
         let shares = noise_shares(study)?;
         let mut parties = Vec::new();
         for (party, noise_share) in definition.parties().iter().zip(shares) {
@@ -100,7 +108,7 @@ impl Plan {
                 release_bytes: bytes(study, party.width()),
             });
         }
-        let outlook = outlook(study)?;
+        let outlook = study.prospect_at(taken)?.outlook(TYPICAL_SIGNAL);
         Ok(Self {
             study: definition.name().to_owned(),
             sealed,
@@ -113,12 +121,14 @@ impl Plan {
             joint: Guarantee::joint(study, definition.parties().len()).into(),
             outlook: ExpectedAccuracy {
                 signal: TYPICAL_SIGNAL,
+                overlap: (definition.format() == Format::Two).then_some(taken),
                 coefficient_error: outlook.coefficient_error,
                 worst_coefficient_error: outlook.worst_coefficient_error,
                 recovered: outlook.recovered,
                 r_squared_error: outlook.r_squared_error,
-                smallest_useful_rows: study.smallest_useful_rows(),
+                smallest_useful_rows: study.smallest_useful_rows(taken),
             },
+            forecast: Forecast::of(study, asked)?,
             warnings: warnings::of_study(study)?,
             dataset_bytes: bytes(study, definition.width()),
             parties,
@@ -128,8 +138,13 @@ impl Plan {
     /// The plan of a study, sealed or not, and the study with all its numbers. None depends on the
     /// key.
     pub fn of(study: &AnyStudy) -> Result<(Study, Self), Error> {
+        Self::asked(study, &Asked::default())
+    }
+
+    /// The same about a label, and the people that an effect of some size takes.
+    pub fn asked(study: &AnyStudy, asked: &Asked) -> Result<(Study, Self), Error> {
         let (study, sealed) = study.numbers()?;
-        let plan = Self::new(&study, sealed)?;
+        let plan = Self::new(&study, sealed, asked)?;
         Ok((study, plan))
     }
 }
@@ -145,6 +160,9 @@ pub struct Futility {
     pub rows: u64,
     /// How much of what can be explained a fit would recover.
     pub recovered: f64,
+    /// Whether some effect could be told from 0, if the columns suit the release: by this method,
+    /// and by any.
+    pub resolves: [bool; 2],
     /// The smallest number of subjects at which such a study becomes useful, where it is known.
     pub smallest_useful_rows: Option<u64>,
 }
@@ -157,6 +175,11 @@ impl fmt::Display for Futility {
             self.rows,
             100.0 * self.recovered
         )?;
+        match self.resolves {
+            [true, _] => {}
+            [false, true] => f.write_str("Not even an effect of one standard deviation could be told from 0, however well the columns suit the release; another method of release could. ")?,
+            [false, false] => f.write_str("No method of release could tell even an effect of one standard deviation from 0, however well the columns suit it. ")?,
+        }
         match self.smallest_useful_rows {
             None => f.write_str("More subjects, a larger ε, fewer columns or method calibrated would help."),
             Some(rows) => {
@@ -169,10 +192,12 @@ impl fmt::Display for Futility {
 /// Why a release under this study would be of no use, if it would be.
 pub fn futility(study: &Study) -> Option<Futility> {
     let recovered = outlook(study).ok()?.recovered;
-    (recovered < FUTILE).then(|| Futility {
+    let resolves = resolves(study).ok()?;
+    (recovered < FUTILE || !resolves[0]).then(|| Futility {
         rows: study.definition().rows(),
         recovered,
-        smallest_useful_rows: study.smallest_useful_rows(),
+        resolves,
+        smallest_useful_rows: study.smallest_useful_rows(study.usual_overlap()),
     })
 }
 
@@ -222,7 +247,8 @@ mod tests {
     #[test]
     fn a_plan_does_not_depend_on_the_seal() {
         let study = draft().preview().unwrap();
-        let (before, after) = (Plan::new(&study, false).unwrap(), Plan::new(&study, true).unwrap());
+        let plan = |sealed| Plan::new(&study, sealed, &Asked::default()).unwrap();
+        let (before, after) = (plan(false), plan(true));
         assert_eq!(after.id.as_deref(), Some(study.id()));
         assert_eq!(Plan { sealed: true, id: after.id.clone(), ..before.clone() }, after);
         assert_eq!(before.parties.iter().map(|party| party.encoded_columns).collect::<Vec<_>>(), [2, 3]);

@@ -58,7 +58,12 @@ impl Guarantee {
         Self { epsilon, delta, mu, detection: detection(mu) }
     }
 
-    /// The guarantee as a clause: "ε = 1, δ = 1e-5 (0.268052-GDP)".
+    /// The guarantee with as many digits as matter: "ε = 1, δ = 1e-5 (0.269-GDP)".
+    pub fn in_short(&self) -> String {
+        format!("ε = {}, δ = {:e} ({}-GDP)", for_people(self.epsilon), self.delta, for_people(self.mu))
+    }
+
+    /// The guarantee as releases record it: "ε = 1, δ = 1e-5 (0.268052-GDP)".
     pub fn in_numbers(&self) -> String {
         format!("ε = {}, δ = {:e} ({}-GDP)", rounded_up(self.epsilon), self.delta, rounded_up(self.mu))
     }
@@ -82,15 +87,27 @@ fn at_most(detection: f64) -> String {
     format!("{cases}, which is no limit: at this ε, a person may be noticed every time")
 }
 
-/// Six significant digits, rounded up.
-pub fn rounded_up(value: f64) -> f64 {
-    let six_digits = |value: f64| format!("{value:.5e}").parse().unwrap_or(value);
-    let nearest: f64 = six_digits(value);
+/// Six significant digits, rounded up: what releases record, so that it never changes.
+fn rounded_up(value: f64) -> f64 {
+    up_to(6, value)
+}
+
+/// As many digits as matter to people: a number that somebody chose as it is, one that follows from
+/// others with three significant digits, rounded up.
+pub fn for_people(value: f64) -> f64 {
+    let recorded = rounded_up(value);
+    if recorded.to_bits() == value.to_bits() { value } else { up_to(3, value) }
+}
+
+/// So many significant digits, rounded up.
+fn up_to(digits: usize, value: f64) -> f64 {
+    let rounded = |value: f64| format!("{value:.*e}", digits - 1).parse().unwrap_or(value);
+    let nearest: f64 = rounded(value);
     if nearest >= value || !value.is_finite() {
         return nearest;
     }
-    let last_digit = 10_f64.powi(value.abs().log10().floor() as i32 - 5);
-    six_digits(nearest + last_digit)
+    let last_digit = 10_f64.powi(value.abs().log10().floor() as i32 + 1 - digits as i32);
+    rounded(nearest + last_digit)
 }
 
 /// What the release of `party` promises.
@@ -204,6 +221,16 @@ mod tests {
             assert_eq!(rounded_up(value).to_bits(), f64::to_bits(expected), "{value}");
         }
         assert!(rounded_up(f64::INFINITY).is_infinite());
+    }
+
+    #[test]
+    fn people_see_as_many_digits_as_matter_and_never_less_than_the_value() {
+        for (value, expected) in
+            [(1.2345, 1.2345), (2.706_385_1, 2.71), (0.268_051_2, 0.269), (99.92, 99.92), (99.999_999, 100.0)]
+        {
+            assert_eq!(for_people(value).to_bits(), f64::to_bits(expected), "{value}");
+        }
+        assert!(for_people(f64::INFINITY).is_infinite());
     }
 
     #[test]

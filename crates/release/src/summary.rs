@@ -1,6 +1,7 @@
 //! What releases say of their columns, in original units: for whoever wants to know what can be
 //! seen in them.
 
+use potluck_core::learn::{self, DeclaredOverlaps, Distribution, People, Released, distributions};
 use serde::Serialize;
 
 use crate::Error;
@@ -24,6 +25,9 @@ pub struct PartySummary {
     pub free_columns: u64,
     /// Standard deviation of the noise in the mixed rows, in units of the released values.
     pub noise: f64,
+    /// How many people it has, where parties hold different ones.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub people: Option<Known>,
     /// One an encoded column.
     pub columns: Vec<ColumnSummary>,
     /// Covariances between the party's encoded columns, in original units; of calibrated releases
@@ -56,6 +60,76 @@ pub struct ColumnSummary {
     pub noise_share: f64,
     /// Whether the spread stands clear of its noise; otherwise the column is drowned.
     pub resolved: bool,
+    /// The share of the party's people whose value is missing, where that is told.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub missing: Option<Known>,
+    /// How the values of a numeric column are distributed, where that is told.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub distribution: Option<Shape>,
+}
+
+/// A number with the standard deviation of the noise in it.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Known {
+    /// The number.
+    pub value: f64,
+    /// Its standard error.
+    pub error: f64,
+}
+
+impl From<learn::Known> for Known {
+    fn from(known: learn::Known) -> Self {
+        Self { value: known.share, error: known.error }
+    }
+}
+
+/// How the values of a column that are there are distributed, by its noised histogram.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Shape {
+    /// Some quantiles.
+    pub quantiles: Vec<Quantile>,
+    /// The share of exact zeros, where the public range holds 0.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub zeros: Option<Known>,
+    /// The tails that the release cuts: the shares of values below and above the range that it
+    /// keeps.
+    pub beyond: [Known; 2],
+    /// The shares of values in equal parts of the range that the release keeps, from left to right.
+    pub bars: Vec<Known>,
+}
+
+/// The value that a share of all are below, with its 95% interval.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Quantile {
+    /// The share.
+    pub share: f64,
+    /// The value.
+    pub value: f64,
+    /// Lower end of the interval.
+    pub low: f64,
+    /// Upper end of the interval.
+    pub high: f64,
+}
+
+/// The quantiles that are told.
+pub const QUANTILES: [f64; 5] = [0.05, 0.25, 0.5, 0.75, 0.95];
+/// Parts of the range that a picture of a distribution has.
+const BARS: usize = 32;
+
+impl Shape {
+    fn new(distribution: &Distribution, [low, high]: [f64; 2], original: impl Fn(f64) -> f64) -> Self {
+        let quantile = |share: f64| {
+            let learn::Quantile { value, low, high } = distribution.quantile(share);
+            Quantile { share, value: original(value), low: original(low), high: original(high) }
+        };
+        let end = |bar: usize| low + (high - low) * bar as f64 / BARS as f64;
+        Self {
+            quantiles: QUANTILES.map(quantile).into(),
+            zeros: distribution.zeros().map(Known::from),
+            beyond: [distribution.between(-1.0, low).into(), distribution.between(high, 1.0).into()],
+            bars: (0..BARS).map(|bar| distribution.between(end(bar), end(bar + 1)).into()).collect(),
+        }
+    }
 }
 
 impl PartySummary {
@@ -90,22 +164,60 @@ fn of_party(
     published: &Columns,
 ) -> Result<PartySummary, Error> {
     let party = study.definition().party(name)?;
-    let published = published.select(&party.encoded_names()).ok_or(Error::Stages)?;
+    let encoded_values = published.select(&party.encoded_names()).ok_or(Error::Stages)?;
     let evidence = PartyEvidence::new(study, name, sums)?;
-    let columns = encoded(party)
-        .zip(published.values())
+    let presence = party.presence_name().and_then(|name| published.column(&name));
+    let mut columns = encoded(party)
+        .zip(encoded_values.values())
         .enumerate()
         .map(|(at, (encoded, values))| of_column(&evidence, at, &encoded, values))
-        .collect::<Result<_, Error>>()?;
+        .collect::<Result<Vec<_>, Error>>()?;
+    let mut people = None;
+    if let Some(presence) = presence {
+        let noise = vec![evidence.noise; columns.len()];
+        let values: Vec<&[f64]> = encoded_values.values().iter().map(Vec::as_slice).collect();
+        let released = Released::new(&values, &noise, study.definition().rows())?;
+        let of_party = ((0..columns.len()).collect(), evidence.people(presence)?);
+        let found = People::of_parties(&released, &[of_party], &DeclaredOverlaps::default());
+        people = Some(Known { value: found.held()[0], error: found.held_error(0) });
+        let may_miss =
+            party.columns().iter().flat_map(|column| vec![column.may_miss(); column.encoder().width()]);
+        for (at, (column, may_miss)) in columns.iter_mut().zip(may_miss).enumerate() {
+            let known = || Known { value: found.missing(at), error: found.missing_error(0, at) };
+            column.missing = may_miss.then(known);
+        }
+        add_shapes(study, party, sums, &evidence, &mut columns)?;
+    }
     let covariance = covariance(&evidence, party)?;
     let layout = study.definition().layout(party);
     Ok(PartySummary {
         party: name.to_owned(),
         free_columns: layout.effective_width() as u64,
         noise: evidence.noise,
+        people,
         columns,
         covariance,
     })
+}
+
+/// How the values of numeric columns are distributed.
+fn add_shapes(
+    study: &Study,
+    party: &Party,
+    sums: &[Vec<i64>],
+    evidence: &PartyEvidence,
+    columns: &mut [ColumnSummary],
+) -> Result<(), Error> {
+    let (Some(plan), Some(calibrated)) = (study.calibrated(party.name())?, &evidence.calibrated) else {
+        return Ok(());
+    };
+    let middles: Vec<(f64, f64)> = encoded(party).map(|encoded| encoded.public()).collect();
+    for (at, distribution) in distributions(plan, sums).map_err(|_| Error::Stages)? {
+        let (scaling, (mid, half)) = (calibrated.frame.scalings[at], middles[at]);
+        let range = [scaling.low, scaling.high];
+        columns[at].distribution = Some(Shape::new(&distribution, range, |u| mid + half * u));
+    }
+    Ok(())
 }
 
 fn covariance(evidence: &PartyEvidence, party: &Party) -> Result<Option<Vec<Vec<f64>>>, Error> {
@@ -144,6 +256,8 @@ fn of_column(
         noise: units.affine.half() * units.noise,
         noise_share: noise_share(noise_variance / variance),
         resolved: variance - noise_variance > CLEARLY * (2.0 / rows).sqrt() * variance,
+        missing: None,
+        distribution: None,
     };
     if let Some(Calibrated { moments, clipping, .. }) = &evidence.calibrated {
         let variance = moments.covariance[at * moments.means.len() + at];

@@ -42,7 +42,7 @@ fn of_everyone(study: &Study) -> Result<Vec<String>, Error> {
     } else if joint.epsilon > LARGE_EPSILON {
         warnings.push(format!(
             "all releases together promise little, {}: they may let anyone recognise people with near certainty, though each alone does not. A smaller ε or fewer parties would help.",
-            joint.in_numbers()
+            joint.in_short()
         ));
     }
     if definition.id_kind() == IdKind::Row {

@@ -2,19 +2,20 @@
 //! it.
 
 use maud::{Markup, html};
-use potluck_release::findings::HEADING;
+use potluck_release::findings::{HEADING, Sentence};
 use potluck_release::model::{Coefficient, Estimate, Kind, RSquared};
 use potluck_release::statement::Guarantee;
-use potluck_release::study::{Column, Domain, Missing, Party, Unknown};
+use potluck_release::study::{Column, Domain, Format, Missing, Party, Unknown};
 use potluck_release::summary::{self, ColumnSummary};
 use potluck_release::{Model, PublicDataset};
 
 use crate::chart::coefficients::is_cut;
-use crate::chart::parts::{self, PARTS, shares};
+use crate::chart::parts;
 use crate::numbers::{self, Rounding};
+use crate::people::{known_share, people_section, shapes};
 use crate::privacy::statement_markup;
 use crate::table::Table;
-use crate::words::{self, capital, distinguishable, exactly, figure, name, sentence_markup, share};
+use crate::words::{self, capital, exactly, figure, name, sentence_markup, share};
 use crate::{Layout, coefficient_plot_in, noise_plot_in, parts_plot_in};
 
 /// More levels than this are counted, not listed.
@@ -62,7 +63,7 @@ impl Level {
         }
     }
 
-    fn titled(self, words: &str) -> Markup {
+    pub(crate) fn titled(self, words: &str) -> Markup {
         self.heading(&html! { (words) })
     }
 }
@@ -79,6 +80,7 @@ pub(crate) fn markup(model: &Model, dataset: &PublicDataset) -> Markup {
             section { (privacy(dataset)) }
             section { (diagnostics(model, level.below())) }
             section { (parties(dataset)) }
+            (people_section(dataset))
             section { (columns(model, dataset)) }
             section { (provenance(model, dataset)) }
         }
@@ -108,7 +110,7 @@ fn head(model: &Model, dataset: &PublicDataset, level: Level) -> Markup {
             (opening(model))
             p .lead { (words::headline(model)) }
             dl .facts {
-                (fact("People", html! { (numbers::count(model.diagnostics.rows)) }))
+                (fact(people_of(model), html! { (numbers::count(model.diagnostics.rows)) }))
                 (fact("Parties", html! { (numbers::count(parties as u64)) }))
                 @match &model.classification {
                     Some(found) => {
@@ -122,6 +124,11 @@ fn head(model: &Model, dataset: &PublicDataset, level: Level) -> Markup {
             }
         }
     }
+}
+
+/// Whose number is told.
+fn people_of(model: &Model) -> &'static str {
+    if model.estimand.is_of_label_people() { "People of the label’s party" } else { "People" }
 }
 
 fn r_squared(model: &Model) -> Markup {
@@ -151,8 +158,10 @@ fn mark(words: Option<String>) -> Markup {
 /// What a reader must know before the first number: what is wrong with the fit, and what published
 /// numbers say against its coefficients.
 pub(crate) fn opening(model: &Model) -> Markup {
-    let findings = model.findings();
+    let all = model.findings();
+    let (of_people, findings): (Vec<_>, Vec<_>) = all.iter().partition(|said| said.is_about_people());
     html! {
+        @for said in of_people { (alarm(&said.sentence)) }
         @if let Some(fault) = model.diagnostics.fault() {
             p .warning role="note" {
                 strong { "Do not rely on these coefficients. " }
@@ -166,6 +175,11 @@ pub(crate) fn opening(model: &Model) -> Markup {
             }
         }
     }
+}
+
+/// What stands above everything else.
+pub(crate) fn alarm(sentence: &Sentence) -> Markup {
+    html! { p .warning role="note" { strong { "Careful: " } (sentence_markup(sentence)) } }
 }
 
 /// Says so if the dataset is not the one that the model was fitted on.
@@ -221,7 +235,7 @@ fn estimate_cells(
         html! { (number(value.standard_error)) },
         html! {
             (number(value.low)) " to " (number(value.high))
-            @if !distinguishable(value) { span .unseen { ", includes 0" } }
+            @if !value.excludes_zero() { span .unseen { ", includes 0" } }
         },
         last(rounding),
     ]
@@ -232,7 +246,7 @@ fn odds_ratios(model: &Model) -> Markup {
     let level = numbers::level(model.level);
     let interval = format!("{level} interval");
     let row = |one: &Coefficient| {
-        let class = if distinguishable(&one.value) { "clear" } else { "unclear" };
+        let class = if one.value.excludes_zero() { "clear" } else { "unclear" };
         let ratio = one.value.ratio();
         let cells = vec![
             html! { (name(&one.term.name())) (mark(one.mark())) },
@@ -240,7 +254,7 @@ fn odds_ratios(model: &Model) -> Markup {
             figure(ratio.estimate, 3),
             html! {
                 (figure(ratio.low, 3)) " to " (figure(ratio.high, 3))
-                @if !distinguishable(&one.value) { span .unseen { ", includes 1" } }
+                @if !one.value.excludes_zero() { span .unseen { ", includes 1" } }
             },
         ];
         (class, cells)
@@ -259,7 +273,7 @@ fn odds_ratios(model: &Model) -> Markup {
 }
 
 fn coefficient_row(model: &Model, one: &Coefficient) -> (&'static str, Vec<Markup>) {
-    let class = if distinguishable(&one.value) { "clear" } else { "unclear" };
+    let class = if one.value.excludes_zero() { "clear" } else { "unclear" };
     let what = html! { (name(&one.term.name())) (mark(one.mark())) };
     let last = |rounding: Rounding| {
         if has_parts(model) {
@@ -329,6 +343,7 @@ pub(crate) fn coefficients(model: &Model, heading: Level) -> Markup {
             rows,
         }.markup())
         (cut_to(model))
+        @for sentence in model.collinear() { p { (sentence_markup(&sentence)) } }
         p .aside {
             "Estimate: change of " @if odds { "the log odds of " } (name(&model.label.name())) " per unit of the feature, the others held fixed. "
             @if with_parts {
@@ -376,10 +391,10 @@ fn uncertainty(model: &Model, heading: Level) -> Markup {
     }
     let names = parts::names(model);
     let rows = model.coefficients.iter().filter_map(|one| {
-        let parts = one.parts.as_ref()?;
+        let of_one = one.parts.as_ref()?;
         let mut cells = vec![name(&one.term.name())];
-        let shown = shares(parts).into_iter().take(names.len());
-        cells.extend(shown.map(|share| exactly(share, &numbers::percent(share))));
+        let shown = parts::of_model(model, parts::shares(of_one));
+        cells.extend(shown.into_iter().map(|share| exactly(share, &numbers::percent(share))));
         Some(("", cells))
     });
     let titles: Vec<String> = names.iter().map(|name| capital(name)).collect();
@@ -392,7 +407,12 @@ fn uncertainty(model: &Model, heading: Level) -> Markup {
             figcaption {
                 "Privacy noise: what the parties added. Mixing: many people share a released row. Open correlations: how columns of different parties go together, as far as the releases do not tell. "
                 "Sampling: these people stand for others. Clipping: an allowance for values that were cut. "
-                @if names.len() == PARTS { "Approximation: an allowance for what moments do not say of log odds. " }
+                @if names.contains(&"who is where") {
+                    "Who is where: what is not known of whom parties have in common, and of values that are missing. "
+                }
+                @if names.contains(&"approximation") {
+                    "Approximation: an allowance for what moments do not say of log odds. "
+                }
                 "Parts of the variance, which is the square of the standard error."
             }
         }
@@ -415,11 +435,53 @@ fn privacy(dataset: &PublicDataset) -> Markup {
     }
 }
 
+/// A line of a table of quantities: what it is, its value, what that means.
+fn row(what: &str, value: Markup, meaning: Markup) -> (&'static str, Vec<Markup>) {
+    ("", vec![html! { (what) }, value, meaning])
+}
+
+/// What a logistic regression says of its label, as lines of the diagnostics.
+fn of_classification(model: &Model) -> Vec<(&'static str, Vec<Markup>)> {
+    let Some(found) = &model.classification else { return Vec::new() };
+    let level = numbers::level(model.level);
+    let interval =
+        |[low, high]: [f64; 2]| html! { (level) " interval " (share(low, 4)) " to " (share(high, 4)) };
+    let [low, high] = found.calibration_interval;
+    vec![
+        row(
+            "Share",
+            share(found.share, 4),
+            html! { "of people that " (name(&model.label.name())) " applies to; " (interval(found.share_interval)) },
+        ),
+        row(
+            "Area under the curve",
+            share(found.area, 4),
+            html! {
+                "how likely a person that it applies to has a higher prediction than one that it does not, among new people: "
+                "½ is a guess, 1 is perfect; " (interval(found.area_interval))
+            },
+        ),
+        row(
+            "Calibration slope",
+            figure(found.calibration, 3),
+            html! {
+                "how much of predicted differences shows on new people, 1 is all of it; " (level) " interval "
+                (figure(low, 3)) " to " (figure(high, 3)) "; predictions are shrunk by it as far as it can be believed"
+            },
+        ),
+        row("Variance of log odds", figure(found.log_odds_variance, 3), html! { "between people" }),
+    ]
+}
+
 fn diagnostics(model: &Model, heading: Level) -> Markup {
     let facts = &model.diagnostics;
-    let row = |what: &str, value: Markup, meaning: Markup| ("", vec![html! { (what) }, value, meaning]);
+    let people = if model.estimand.is_of_label_people() {
+        html! { "of the label's party, as its noised counts have it" }
+    } else {
+        html! { "rows of each party's table" }
+    };
     let mut rows = vec![
-        row("People (n)", html! { (numbers::count(facts.rows)) }, html! { "rows of each party's table" }),
+        row("People (n)", html! { (numbers::count(facts.rows)) }, people),
         row(
             "Released rows (k)",
             html! { (numbers::count(facts.released_rows)) },
@@ -459,38 +521,7 @@ fn diagnostics(model: &Model, heading: Level) -> Markup {
             },
         ));
     }
-    if let Some(found) = &model.classification {
-        let level = numbers::level(model.level);
-        let interval =
-            |[low, high]: [f64; 2]| html! { (level) " interval " (share(low, 4)) " to " (share(high, 4)) };
-        rows.push(row(
-            "Share",
-            share(found.share, 4),
-            html! { "of people that " (name(&model.label.name())) " applies to; " (interval(found.share_interval)) },
-        ));
-        rows.push(row(
-            "Area under the curve",
-            share(found.area, 4),
-            html! {
-                "how likely a person that it applies to has a higher prediction than one that it does not, among new people: "
-                "½ is a guess, 1 is perfect; " (interval(found.area_interval))
-            },
-        ));
-        let [low, high] = found.calibration_interval;
-        rows.push(row(
-            "Calibration slope",
-            figure(found.calibration, 3),
-            html! {
-                "how much of predicted differences shows on new people, 1 is all of it; " (level) " interval "
-                (figure(low, 3)) " to " (figure(high, 3)) "; predictions are shrunk by it as far as it can be believed"
-            },
-        ));
-        rows.push(row(
-            "Variance of log odds",
-            figure(found.log_odds_variance, 3),
-            html! { "between people" },
-        ));
-    }
+    rows.extend(of_classification(model));
     rows.push(row(
         if model.kind == Kind::Logistic { "R² of the linear regression" } else { "R²" },
         html! {
@@ -561,7 +592,9 @@ fn columns(model: &Model, dataset: &PublicDataset) -> Markup {
         }.markup())
         p .aside {
             "Ranges and levels were fixed without looking at the data. "
-            @if model.free_intercept {
+            @if dataset.study().definition().format() == Format::Two {
+                "Values outside a range count as its end. Missing ones are counted, and fits allow for them as if they were missing by chance."
+            } @else if model.free_intercept {
                 "Values outside a range count as its end, missing ones as the centre of the column."
             } @else {
                 "Values outside a range count as its end, missing numbers as the middle of the range, missing levels as none."
@@ -579,34 +612,41 @@ pub(crate) fn published(dataset: &PublicDataset) -> Markup {
         columns.iter().filter(|column| !column.resolved).map(|column| column.name.clone()).collect();
     let number = |value: f64| exactly(value, &numbers::significant(value, 4));
     let optional = |value: Option<f64>| value.map_or_else(|| html! { "—" }, number);
-    let rows = columns.iter().map(|column| {
-        let class = if column.resolved { "" } else { "unclear" };
-        let [low, high] = column.range;
-        let cells = vec![
-            name(&column.name),
-            optional(column.mean),
-            optional(column.spread),
-            html! { (number(low)) " to " (number(high)) },
-            number(column.noise),
-            exactly(column.noise_share, &numbers::percent(column.noise_share)),
-            html! { @if column.resolved { "resolved" } @else { "drowned" } },
-        ];
-        (class, cells)
-    });
+    let with_missing = columns.iter().any(|column| column.missing.is_some());
+    let rows: Vec<_> = columns
+        .iter()
+        .map(|column| {
+            let class = if column.resolved { "" } else { "unclear" };
+            let [low, high] = column.range;
+            let cells = vec![
+                name(&column.name),
+                optional(column.mean),
+                optional(column.spread),
+                html! { (number(low)) " to " (number(high)) },
+                number(column.noise),
+                exactly(column.noise_share, &numbers::percent(column.noise_share)),
+                html! { @if column.resolved { "resolved" } @else { "drowned" } },
+            ];
+            let missing = with_missing.then(|| column.missing.map_or_else(|| html! { "—" }, known_share));
+            (class, cells.into_iter().chain(missing).collect())
+        })
+        .collect();
+    let mut titles = vec![
+        ("Column", false),
+        ("Mean", true),
+        ("Spread", true),
+        ("Range kept", true),
+        ("Noise", true),
+        ("Noise share", true),
+        ("Column is", false),
+    ];
+    titles.extend(with_missing.then_some(("Missing", true)));
     html! {
         h3 { "What the releases show of them" }
         (Table {
             caption: "What the releases show of each column, in original units",
-            columns: &[
-                ("Column", false),
-                ("Mean", true),
-                ("Spread", true),
-                ("Range kept", true),
-                ("Noise", true),
-                ("Noise share", true),
-                ("Column is", false),
-            ],
-            rows: rows.collect(),
+            columns: &titles,
+            rows,
         }.markup())
         p .aside {
             "In original units; of a level, the mean is the share that has it. Spread: standard deviation between people. "
@@ -616,7 +656,9 @@ pub(crate) fn published(dataset: &PublicDataset) -> Markup {
             } @else {
                 "Drowned in noise, so that not even their spread can be told: " (words::names(&drowned)) "."
             }
+            @if with_missing { " Missing: share of the party’s people without a value, with one standard error." }
         }
+        (shapes(&columns))
     }
 }
 

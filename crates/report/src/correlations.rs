@@ -2,7 +2,6 @@
 
 use maud::{Markup, html};
 use potluck_release::correlations::{Correlations, Pair};
-use potluck_release::findings::Finding;
 
 use crate::Layout;
 use crate::chart::correlations::correlation_plot_in;
@@ -99,7 +98,7 @@ fn row(pair: &Pair) -> (&'static str, Vec<Markup>) {
         let rounded = (value * 1000.0).round() / 1000.0 + 0.0;
         exactly(value, &format!("{rounded:.3}").replace('-', "−"))
     };
-    let short: Vec<&str> = pair.findings.iter().map(Finding::short).collect();
+    let short: Vec<&str> = pair.findings.iter().map(|finding| finding.kind.short()).collect();
     let cells = vec![
         html! { (name(&pair.one)) " and " (name(&pair.other)) },
         shown(pair.estimate),

@@ -13,7 +13,7 @@ use potluck_release::{Model, PublicDataset};
 
 use crate::chart::parts::{self, CLIPPING, PARTS, shares};
 use crate::numbers;
-use crate::words::{self, named, of_which, split};
+use crate::words::{self, named};
 
 /// Clipping is spoken of where it makes up this much of the variance, or shrank a spread by this
 /// factor.
@@ -21,6 +21,8 @@ const NOTABLE_CLIPPING: f64 = 0.1;
 const NOTABLE_ATTENUATION: f64 = 1.1;
 /// Open correlations are spoken of where they make up this much of the variance.
 const NOTABLE_CORRELATIONS: f64 = 0.1;
+/// So is what is not known of who is where.
+const NOTABLE_PEOPLE: f64 = 0.1;
 /// Remedies that would take more than this many times the people or ε are not offered.
 const MOST_TIMES: u32 = 64;
 
@@ -177,8 +179,8 @@ pub fn limits(model: &Model, dataset: Option<&PublicDataset>) -> Vec<Point> {
 
 fn resolved(model: &Model) -> Text {
     let level = numbers::level(model.level);
-    let (clear, unclear) = split(model);
-    let unsure = of_which(model, Coefficient::has_unsure_interval);
+    let (clear, unclear) = model.clear_and_unclear();
+    let unsure = model.of_which(Coefficient::has_unsure_interval);
     let chance = numbers::significant((1.0 - model.level) * 100.0, 3);
     Text::default()
         .when(!clear.is_empty(), |text| {
@@ -217,8 +219,8 @@ fn average_parts(model: &Model) -> Option<[f64; PARTS]> {
 }
 
 fn main_limit(model: &Model, average: &[f64; PARTS]) -> Text {
-    let names = parts::names(model).iter().copied();
-    let mut parts: Vec<(&str, f64)> = names.zip(*average).collect();
+    let of_model = parts::of_model(model, *average);
+    let mut parts: Vec<(&str, f64)> = parts::names(model).into_iter().zip(of_model).collect();
     parts.sort_by(|(_, a), (_, b)| b.total_cmp(a));
     let (first, largest) = parts[0];
     // Of the names only that of correlations is a plural.
@@ -247,7 +249,7 @@ fn confounders(model: &Model) -> Option<Text> {
 }
 
 fn remedies(model: &Model, average: &[f64; PARTS], study: Option<&Study>) -> Text {
-    let [privacy, mixing, correlations, sampling, ..] = *average;
+    let [privacy, mixing, correlations, sampling, _, people, _] = *average;
     let alternatives = study.and_then(Alternatives::new);
     let rows = model.diagnostics.rows;
     let text = Text::of(
@@ -275,7 +277,10 @@ fn remedies(model: &Model, average: &[f64; PARTS], study: Option<&Study>) -> Tex
     let text = text.when(correlations >= NOTABLE_CORRELATIONS, |text| {
         text.words("The part of open correlations falls with them, once the releases show how columns of different parties go together. ")
     });
-    text.when(sampling > privacy + mixing + correlations, |text| {
+    let text = text.when(people >= NOTABLE_PEOPLE, |text| {
+        text.words("The part of who is where falls with them, and with more people in common; a study that declares what parties have in common leaves less open. ")
+    });
+    text.when(sampling > privacy + mixing + correlations + people, |text| {
         text.words("But here most of the variance is that people are a sample: only more people help, 4 times as many to halve the standard errors.")
     })
 }
@@ -403,7 +408,7 @@ fn widest(model: &Model, parties: &[&PartySummary]) -> Text {
 
 fn clipping(average: Option<&[f64; PARTS]>, model: &Model, parties: &[&PartySummary]) -> Option<Text> {
     let share = average.map_or(0.0, |average| average[CLIPPING]);
-    let cut = of_which(model, Coefficient::is_about_cut_values);
+    let cut = model.of_which(Coefficient::is_about_cut_values);
     let columns = parties.iter().flat_map(|party| party.columns.iter().map(move |column| (party, column)));
     let used = columns.filter(|(_, column)| is_used(model, &column.name));
     let most = used

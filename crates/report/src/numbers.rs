@@ -75,9 +75,9 @@ pub(crate) fn within(value: f64, width: f64) -> String {
     }
 }
 
-/// Six significant digits, rounded up: for numbers that must not be understated.
+/// As many digits as matter, rounded up: for numbers that must not be understated.
 pub fn rounded_up(value: f64) -> String {
-    significant(potluck_release::statement::rounded_up(value), 6)
+    significant(potluck_release::statement::for_people(value), 6)
 }
 
 /// A count with its thousands apart.
@@ -268,8 +268,8 @@ mod tests {
     #[test]
     fn guarantees_are_never_understated() {
         assert_eq!(rounded_up(1.0), "1");
-        assert_eq!(rounded_up(2.706_390_000_1), "2.7064");
-        assert_eq!(rounded_up(0.268_051_4), "0.268052");
+        assert_eq!(rounded_up(2.706_390_000_1), "2.71");
+        assert_eq!(rounded_up(0.268_051_4), "0.269");
         assert_eq!(rounded_up(9.999_991), "10");
     }
 

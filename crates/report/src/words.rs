@@ -3,13 +3,14 @@
 use maud::{Markup, html};
 use potluck_release::Model;
 use potluck_release::findings::{Piece, Sentence};
-use potluck_release::model::{Coefficient, Estimate, Kind, Learner, Term};
+use potluck_release::model::{Coefficient, Kind, Learner, Term};
 use potluck_release::study::{DAYS, Definition, IdKind, Method};
 
 use crate::numbers;
 
 /// As many names as a sentence bears.
 const NAMES: usize = 12;
+
 /// "Regression" or "Logistic regression".
 pub(crate) fn regression(kind: Kind) -> &'static str {
     match kind {
@@ -18,19 +19,14 @@ pub(crate) fn regression(kind: Kind) -> &'static str {
     }
 }
 
-/// As many names as a headline bears.
-const FEW: usize = 6;
-
-/// Whether an interval excludes 0.
-pub(crate) fn distinguishable(value: &Estimate) -> bool {
-    value.low > 0.0 || value.high < 0.0
-}
-
 /// "mmHg per year": the unit of a coefficient.
 pub(crate) fn per_unit(model: &Model, coefficient: &Coefficient) -> String {
     let label = label_unit(model);
     match (&coefficient.term, &coefficient.unit) {
-        (Term::Level { level, .. }, _) => format!("{label} if {level}"),
+        (term @ Term::Level { level, .. }, _) => match model.reference(term) {
+            Some(reference) => format!("{label} if {level} {reference}"),
+            None => format!("{label} if {level}"),
+        },
         (Term::Numeric { .. }, Some(unit)) => format!("{label} per {}", singular(unit)),
         (Term::Numeric { .. }, None) => format!("{label} per unit"),
     }
@@ -114,58 +110,7 @@ pub(crate) fn sentence_markup(sentence: &Sentence) -> Markup {
 
 /// The sentence to take home, and what must be said with it.
 pub(crate) fn headline(model: &Model) -> Markup {
-    let all = model.coefficients.len();
-    let unsure = of_which(model, Coefficient::has_unsure_interval);
-    let cut = of_which(model, Coefficient::is_about_cut_values);
-    html! {
-        (outcome(model))
-        @match (unsure.len(), all) {
-            (0, _) => {},
-            (1, 1) => { " Do not rely on its interval." }
-            (1, _) => { " Do not rely on the interval of " (names(&unsure)) "." }
-            (some, all) if some == all => { " Do not rely on any interval here." }
-            _ => { " Do not rely on the intervals of " (names(&unsure)) "." }
-        }
-        @match (cut.len(), all) {
-            (0, _) => {},
-            (1, 1) => { " It is about cut values." }
-            (some, all) if some == all => { " All coefficients are about cut values." }
-            _ => { " About cut values: " (names(&cut)) "." }
-        }
-    }
-}
-
-/// Names of the features of whose coefficients something holds.
-pub(crate) fn of_which(model: &Model, holds: impl Fn(&Coefficient) -> bool) -> Vec<String> {
-    model.coefficients.iter().filter(|one| holds(one)).map(|one| one.term.name()).collect()
-}
-
-/// How many coefficients differ from 0, and which.
-fn outcome(model: &Model) -> Markup {
-    let level = numbers::level(model.level);
-    let (clear, unclear) = split(model);
-    html! {
-        @match (clear.len(), unclear.len()) {
-            (0, 1) => { "The coefficient cannot be told from 0 at the " (level) " level." }
-            (1, 0) => { "The coefficient differs from 0 at the " (level) " level." }
-            (0, all) => { "None of the " (numbers::count(all as u64)) " coefficients can be told from 0 at the " (level) " level." }
-            (all, 0) => { "All " (numbers::count(all as u64)) " coefficients differ from 0 at the " (level) " level." }
-            (some, others) => {
-                (numbers::count(some as u64)) " of " (numbers::count((some + others) as u64))
-                " coefficients differ" @if some == 1 { "s" } " from 0 at the " (level) " level"
-                @if some <= FEW { ": " (names(&clear)) }
-                "."
-            }
-        }
-    }
-}
-
-/// Names of the features whose intervals exclude 0, and of the others.
-pub(crate) fn split(model: &Model) -> (Vec<String>, Vec<String>) {
-    let (clear, unclear): (Vec<_>, Vec<_>) =
-        model.coefficients.iter().partition(|one| distinguishable(&one.value));
-    let names = |some: Vec<&Coefficient>| some.into_iter().map(|one| one.term.name()).collect();
-    (names(clear), names(unclear))
+    sentence_markup(&model.headline())
 }
 
 /// A number for people that carries its exact value for machines.

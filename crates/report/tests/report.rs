@@ -10,15 +10,16 @@ use potluck_release::dataset::Completeness;
 use potluck_release::findings::{Finding, FindingKind, HEADING};
 use potluck_release::fit::{Regression, fit};
 use potluck_release::model::{Estimate, Learner, Parts, RSquared};
+use potluck_release::people;
 use potluck_release::preview;
 use potluck_release::statement::Guarantee;
 use potluck_release::study::{self, Domain};
 use potluck_release::summary;
 use potluck_release::{Model, PublicDataset, Release, Study};
 use potluck_report::{
-    Layout, STYLESHEET, article, coefficient_plot, coefficient_plot_in, dataset_card, limits, model_card,
-    noise_plot, noise_plot_in, outcome, page, parts_plot, parts_plot_in, preview_page, privacy_statement,
-    study_card,
+    Layout, STYLESHEET, article, coefficient_plot, coefficient_plot_in, dataset_card, distributions_plot_in,
+    limits, model_card, noise_plot, noise_plot_in, outcome, overlaps_plot_in, page, parts_plot,
+    parts_plot_in, preview_page, privacy_statement, study_card,
 };
 use potluck_simulation::{Column, Exact, People, Simulation, Subjects};
 use rand_chacha::ChaCha20Rng;
@@ -294,8 +295,12 @@ fn check_guarantees(page: &str, dataset: &PublicDataset) {
     let parties = dataset.parties().count();
     let alone = Guarantee::of_party(study).in_numbers();
     for (party, _) in dataset.parties() {
+        let also = match study.definition().format() {
+            study::Format::One => "",
+            study::Format::Two => ", adding it or removing it",
+        };
         assert!(page.contains(&format!(
-            "in the table of {party} changes the distribution of its release by at most {alone}"
+            "in the table of {party}{also} changes the distribution of its release by at most {alone}"
         )));
     }
     let joint = Guarantee::joint(study, parties);
@@ -814,7 +819,7 @@ fn bars(svg: &str) -> Vec<(f64, Vec<f64>)> {
         let [width, height] = ["width", "height"].map(|name| attribute(&node, name));
         match node.attribute("fill").unwrap() {
             "#E1E5EA" => rows.push((width, Vec::new())),
-            "#B45309" | "#2B84A8" | "#008060" | "#8B95A1" | "#6B3F8F" if height > 11.5 => {
+            "#B45309" | "#2B84A8" | "#008060" | "#8B95A1" | "#6B3F8F" | "#A8326E" if height > 11.5 => {
                 rows.last_mut().unwrap().1.push(width);
             }
             _ => {}
@@ -840,10 +845,10 @@ fn the_parts_of_a_bar_fill_it() {
             privacy: 0.1,
             mixing: 0.1,
             correlations: 0.7,
-            sampling: 0.05,
-            clipping: 0.05,
-            people: 0.0,
-            approximation: 0.0,
+            sampling: 0.02,
+            clipping: 0.03,
+            people: 0.04,
+            approximation: 0.01,
         }),
         Some(Parts {
             privacy: f64::NAN,
@@ -883,6 +888,67 @@ fn the_parts_of_a_bar_fill_it() {
             }
         }
     }
+}
+
+fn of_cohorts() -> PublicDataset {
+    let text = CLINICS.replace("format = 1", "format = 2");
+    calibrated_dataset(&calibrated_study(&text, 60_000))
+}
+
+#[test]
+fn a_report_on_different_people_says_who_is_where() {
+    let dataset = of_cohorts();
+    let model = model(&dataset, "pressure", Learner::Posterior);
+    assert!(model.coefficients.iter().all(|one| one.parts.unwrap().people > 0.0));
+    let page = check_page(&model, &dataset);
+    for said in [
+        "Who is where",
+        "Whom parties have in common",
+        "How values are distributed",
+        "Who is where: what is not known of whom parties have in common",
+        "People of the label’s party",
+        "Missing ones are counted",
+    ] {
+        assert!(page.contains(said), "{said:?} is missing");
+    }
+    let people = people::of_dataset(&dataset).unwrap().unwrap();
+    assert_eq!(people.overlaps.len(), 3);
+    for overlap in &people.overlaps {
+        assert!(overlap.finding.is_none() && overlap.interval[1] > 0.99, "{overlap:?}");
+        assert!(page.contains(&format!("<data value=\"{:?}\">", overlap.share)));
+    }
+    assert!(people.alarms().is_empty());
+    let parties = summary::of_dataset(&dataset).unwrap();
+    let columns: Vec<&summary::ColumnSummary> = parties.iter().flat_map(|party| &party.columns).collect();
+    for layout in [Layout::Wide, Layout::Narrow] {
+        check_chart(&overlaps_plot_in(&people, layout));
+        check_chart(&distributions_plot_in(&columns, layout).unwrap());
+        check_chart(&parts_plot_in(&model, layout));
+    }
+    for column in columns.iter().filter(|column| column.distribution.is_some()) {
+        let shape = column.distribution.as_ref().unwrap();
+        let whole: f64 = shape.bars.iter().chain(&shape.beyond).map(|share| share.value).sum();
+        assert!((whole - 1.0).abs() < 1e-9, "{}: {whole}", column.name);
+        assert!(shape.quantiles.windows(2).all(|pair| pair[0].value <= pair[1].value));
+    }
+    // Where all hold the same people, there is nothing of it.
+    let (model, dataset) = calibrated_clinics();
+    let plain = check_page(&model, &dataset);
+    assert!(!plain.contains("Who is where") && !plain.contains("who is where"));
+    assert_eq!(people::of_dataset(&dataset).unwrap(), None);
+}
+
+#[test]
+fn parties_that_have_nobody_in_common_are_said_before_everything_else() {
+    let dataset = of_cohorts();
+    let model = model(&dataset, "pressure", Learner::Posterior);
+    let model = with_findings(model, &[FindingKind::FeatureTails, FindingKind::NobodyInCommon]);
+    let page = check_page(&model, &dataset);
+    let text = text_of(&page[page.find("</h1>").unwrap()..]);
+    let first = &model.findings()[0];
+    assert_eq!(first.kind, FindingKind::NobodyInCommon);
+    assert!(text.starts_with(&format!("Careful: {}", first.sentence)), "{}", &text[..200]);
+    assert!(text.find(HEADING).unwrap() > first.sentence.to_string().len());
 }
 
 #[test]
@@ -927,7 +993,7 @@ fn colours_have_contrast() {
         ] {
             assert!(contrast(text, surface) >= 4.5, "{text} on {surface}");
         }
-        for mark in ["clear", "unclear", "noise", "mixing", "correlations", "clipping", "zero"] {
+        for mark in ["clear", "unclear", "noise", "mixing", "correlations", "clipping", "people", "zero"] {
             assert!(contrast(mark, "surface") >= 3.0, "{mark} on surface");
         }
     }

@@ -12,6 +12,14 @@ pub enum Error {
         /// Which argument it is.
         name: &'static str,
     },
+    /// An overlap is not a share that can be tried.
+    #[error("--overlap must be 0.01 to 1")]
+    Overlap,
+    /// Overlaps and missing values in a study that has neither.
+    #[error(
+        "in a study of format 1 all parties hold the same people and values count as there: leave --overlap and --missing out, or write the study with format = 2"
+    )]
+    SamePeople,
     /// Too few releases to say anything of their spread, or too many to wait for.
     #[error("--releases must be {least} to {most}")]
     Releases {
@@ -46,7 +54,12 @@ impl Error {
     /// Whose fault it is.
     pub fn fault(&self) -> Fault {
         match self {
-            Self::Share { .. } | Self::Releases { .. } | Self::TooMany { .. } | Self::Stopped => Fault::Usage,
+            Self::Share { .. }
+            | Self::Overlap
+            | Self::SamePeople
+            | Self::Releases { .. }
+            | Self::TooMany { .. }
+            | Self::Stopped => Fault::Usage,
             Self::Label { .. } => Fault::Input,
             Self::Release(error) => error.fault(),
         }

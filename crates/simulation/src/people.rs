@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::OnceLock;
 
-use potluck_core::encoding::{RowEncoder, Values};
+use potluck_core::encoding::{MISSING_LEVEL, RowEncoder, Values};
 use potluck_core::mixing::{MixingKey, SubjectDigest};
 use potluck_core::stage::{Stage, Statistic};
 
@@ -24,7 +24,31 @@ impl Column {
         }
     }
 
-    fn batch(&self, rows: Range<usize>) -> Values<'_> {
+    /// The values of these people.
+    fn of(&self, people: &[usize]) -> Self {
+        match self {
+            Self::Numbers(numbers) => Self::Numbers(people.iter().map(|&at| numbers[at]).collect()),
+            Self::Levels(codes) => Self::Levels(people.iter().map(|&at| codes[at]).collect()),
+        }
+    }
+
+    /// Takes the values away that are not `there`.
+    pub(crate) fn without(&mut self, mut there: impl FnMut() -> bool) {
+        match self {
+            Self::Numbers(numbers) => {
+                for number in numbers {
+                    *number = if there() { *number } else { f64::NAN };
+                }
+            }
+            Self::Levels(codes) => {
+                for code in codes {
+                    *code = if there() { *code } else { MISSING_LEVEL };
+                }
+            }
+        }
+    }
+
+    pub(crate) fn batch(&self, rows: Range<usize>) -> Values<'_> {
         match self {
             Self::Numbers(numbers) => Values::Numbers(&numbers[rows]),
             Self::Levels(codes) => Values::Levels(&codes[rows]),
@@ -36,6 +60,8 @@ impl Column {
 pub struct People {
     rows: usize,
     parties: Vec<Vec<Column>>,
+    /// Whom each party holds, in order; everybody if it is not said.
+    held: Option<Vec<Vec<usize>>>,
     first: OnceLock<FirstSums>,
 }
 
@@ -49,7 +75,34 @@ impl People {
     /// So many people; every column has a value for each.
     pub fn new(rows: usize, parties: Vec<Vec<Column>>) -> Self {
         assert!(parties.iter().flatten().all(|column| column.len() == rows), "one value a person");
-        Self { rows, parties, first: OnceLock::new() }
+        Self { rows, parties, held: None, first: OnceLock::new() }
+    }
+
+    /// The same if each party holds some of them only, named in order.
+    #[must_use]
+    pub fn held_by(self, held: Vec<Vec<usize>>) -> Self {
+        assert_eq!(held.len(), self.parties.len(), "it is known of every party");
+        Self { held: Some(held), first: OnceLock::new(), ..self }
+    }
+
+    /// How many a party holds.
+    pub fn rows_of(&self, party: usize) -> usize {
+        self.held(party).map_or(self.rows, <[usize]>::len)
+    }
+
+    /// Whether every party holds everybody.
+    pub fn are_everywhere(&self) -> bool {
+        self.held.is_none()
+    }
+
+    /// Whom a party holds, if not everybody.
+    pub(crate) fn held(&self, party: usize) -> Option<&[usize]> {
+        self.held.as_ref().map(|held| held[party].as_slice())
+    }
+
+    /// Values of these people, column by column.
+    pub(crate) fn of(&self, party: usize, people: &[usize]) -> Vec<Column> {
+        self.parties[party].iter().map(|column| column.of(people)).collect()
     }
 
     /// How many they are.

@@ -9,7 +9,7 @@ use potluck_core::mixing::MixingKey;
 use potluck_core::planning::TYPICAL_SIGNAL;
 use potluck_release::fit::{Regression, fit};
 use potluck_release::preview::{Coefficient, Loss, Preview, RSquared};
-use potluck_release::study::Column;
+use potluck_release::study::{Column, Definition, Format};
 use potluck_release::{Model, Study};
 use rand_chacha::ChaCha12Rng;
 use rand_core::{Rng, SeedableRng};
@@ -17,11 +17,13 @@ use rand_core::{Rng, SeedableRng};
 use crate::error::Error;
 use crate::noise::Exact;
 use crate::people::{People, Subjects};
-use crate::shape::{Truth, draw};
+use crate::shape::{Truth, draw, scattered};
 use crate::simulation::Simulation;
 
 /// Most made-up values held in memory: 4 GiB.
 const MOST_VALUES: u64 = 1 << 29;
+/// Smallest share of their people that parties are tried with.
+const LEAST_OVERLAP: f64 = 0.01;
 /// How many releases one preview may have.
 pub const RELEASES: RangeInclusive<u32> = 2..=10_000;
 
@@ -38,19 +40,34 @@ pub struct Wanted {
     pub signal: f64,
     /// Correlation between any two features.
     pub correlation: f64,
+    /// Share of its people that two parties of the largest size have in common, in studies whose
+    /// parties may hold different people; what the study lets expect if `None`.
+    pub overlap: Option<f64>,
+    /// Share of the values that are missing, of columns that the study says may miss.
+    pub missing: f64,
     /// Changes every random choice.
     pub seed: u64,
 }
 
 impl Default for Wanted {
     fn default() -> Self {
-        Self { label: None, releases: 20, rows: None, signal: TYPICAL_SIGNAL, correlation: 0.0, seed: 1 }
+        Self {
+            label: None,
+            releases: 20,
+            rows: None,
+            signal: TYPICAL_SIGNAL,
+            correlation: 0.0,
+            overlap: None,
+            missing: 0.0,
+            seed: 1,
+        }
     }
 }
 
 impl Wanted {
     fn check(&self) -> Result<(), Error> {
-        for (name, value) in [("signal", self.signal), ("correlation", self.correlation)] {
+        let shares = [("signal", self.signal), ("correlation", self.correlation), ("missing", self.missing)];
+        for (name, value) in shares {
             if !(0.0..1.0).contains(&value) {
                 return Err(Error::Share { name });
             }
@@ -58,7 +75,17 @@ impl Wanted {
         if !RELEASES.contains(&self.releases) {
             return Err(Error::Releases { least: *RELEASES.start(), most: *RELEASES.end() });
         }
+        if self.overlap.is_some_and(|share| !(LEAST_OVERLAP..=1.0).contains(&share)) {
+            return Err(Error::Overlap);
+        }
         Ok(())
+    }
+
+    /// How many people there are, whoever holds them.
+    pub(crate) fn people(&self, definition: &Definition) -> u64 {
+        let Some(share) = self.overlap else { return definition.rows() };
+        let largest = definition.parties().iter().map(|party| definition.table_rows(party).expected()).max();
+        (largest.unwrap_or(0) as f64 / share).ceil() as u64
     }
 }
 
@@ -71,13 +98,21 @@ pub struct Rehearsal {
 
 impl Rehearsal {
     /// Checks what is wanted of a study, before anything is made up.
-    pub fn new(study: &Study, wanted: Wanted) -> Result<Self, Error> {
+    pub fn new(study: &Study, mut wanted: Wanted) -> Result<Self, Error> {
         wanted.check()?;
+        match study.definition().format() {
+            Format::One if wanted.overlap.is_some() || wanted.missing > 0.0 => return Err(Error::SamePeople),
+            Format::One => {}
+            Format::Two => {
+                wanted.overlap =
+                    Some(wanted.overlap.unwrap_or_else(|| study.usual_overlap()).max(LEAST_OVERLAP));
+            }
+        }
         let study = match wanted.rows {
             None => study.clone(),
             Some(rows) => study.with_rows(rows)?,
         };
-        let rows = study.definition().rows();
+        let rows = wanted.people(study.definition());
         if rows.saturating_mul(study.definition().columns().count() as u64) > MOST_VALUES {
             return Err(Error::TooMany { rows });
         }
@@ -95,7 +130,8 @@ impl Rehearsal {
     ) -> Result<Preview, Error> {
         let people = draw(self.study.definition(), &self.label, &self.wanted);
         let truth = Truth::new(self.study.definition(), &self.label, &people)?;
-        let models = self.models(&people, threads, watch)?;
+        let held = self.wanted.overlap.map(|_| scattered(self.study.definition(), &people, &self.wanted));
+        let models = self.models(held.as_ref().unwrap_or(&people), threads, watch)?;
         Ok(self.summary(&truth, &models))
     }
 

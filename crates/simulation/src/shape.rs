@@ -8,7 +8,7 @@ use potluck_release::model::Term;
 use potluck_release::study::{self, Definition};
 use potluck_release::{Error, Model};
 use rand_chacha::ChaCha12Rng;
-use rand_core::SeedableRng;
+use rand_core::{Rng, SeedableRng};
 
 use crate::people::{Column, People};
 use crate::rehearsal::Wanted;
@@ -42,9 +42,9 @@ fn made(column: &study::Column, z: &[f64]) -> Column {
     }
 }
 
-/// Draws as many people as the study says; the label is one of its columns.
+/// Draws all people, whoever holds them; the label is one of the study's columns.
 pub(crate) fn draw(definition: &Definition, label: &str, wanted: &Wanted) -> People {
-    let rows = usize::try_from(definition.rows()).expect("they fit into memory");
+    let rows = usize::try_from(wanted.people(definition)).expect("they fit into memory");
     let mut rng = ChaCha12Rng::seed_from_u64(wanted.seed);
     let common: Vec<f64> = (0..rows).map(|_| normal(&mut rng)).collect();
     let (shared, own) = (wanted.correlation.sqrt(), (1.0 - wanted.correlation).sqrt());
@@ -79,6 +79,27 @@ pub(crate) fn draw(definition: &Definition, label: &str, wanted: &Wanted) -> Peo
     let (party, at, column) = place.expect("the label is a column of the study");
     parties[party][at] = made(column, &y);
     People::new(rows, parties)
+}
+
+/// The same people as their parties' tables have them: each holds some, and some of their values
+/// are missing.
+pub(crate) fn scattered(definition: &Definition, people: &People, wanted: &Wanted) -> People {
+    let mut rng = ChaCha12Rng::seed_from_u64(!wanted.seed);
+    let mut chance = |share: f64| f64::from(rng.next_u32()) < share * 4_294_967_296.0;
+    let all = people.rows();
+    let (mut held, mut parties) = (Vec::new(), Vec::new());
+    for (party, columns) in definition.parties().iter().zip(people.parties()) {
+        let share = definition.table_rows(party).expected() as f64 / all as f64;
+        held.push((0..all).filter(|_| chance(share)).collect());
+        let mut columns = columns.clone();
+        for (column, made) in party.columns().iter().zip(&mut columns) {
+            if column.may_miss() && wanted.missing > 0.0 {
+                made.without(|| !chance(wanted.missing));
+            }
+        }
+        parties.push(columns);
+    }
+    People::new(all, parties).held_by(held)
 }
 
 /// The regression of made-up people themselves, without privacy.

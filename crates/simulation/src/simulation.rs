@@ -1,6 +1,6 @@
 //! The releases of all parties at once.
 
-use potluck_core::encoding::EncodedRows;
+use potluck_core::encoding::{EncodedRows, Values};
 use potluck_core::mixing::{Mixing, add_bernoulli, add_buckets, add_sparse};
 use potluck_core::stage::{Stage, Statistic};
 use potluck_release::dataset::Completeness;
@@ -26,7 +26,11 @@ impl<'a> Simulation<'a> {
         let definition = study.definition();
         let columns = definition.parties().iter().map(|party| party.columns().len());
         assert!(columns.eq(people.parties().iter().map(Vec::len)), "the columns are those of the study");
-        assert_eq!(definition.rows(), people.rows() as u64, "as many people as the study says");
+        for (at, party) in definition.parties().iter().enumerate() {
+            let (rows, allowed) = (people.rows_of(at) as u64, definition.table_rows(party));
+            let as_said = (allowed.fewest()..=allowed.most()).contains(&rows);
+            assert!(as_said, "as many people as the study says");
+        }
         assert_eq!(subjects.digests().len(), people.rows(), "one subject a person");
         assert!(study.seal().key() == subjects.key(), "subjects are mixed by the study's key");
         Self { study, people, subjects }
@@ -50,8 +54,8 @@ impl<'a> Simulation<'a> {
         PublicDataset::join(self.study, &releases, Completeness::All)
     }
 
-    /// The noised sums of every stage, party after party. `look` sees what is mixed, in batches:
-    /// encoded rows of all parties side by side, and their width.
+    /// The noised sums of every stage, party after party. Where everybody is everywhere, `look` sees
+    /// what is mixed, in batches: encoded rows of all parties side by side, and their width.
     pub fn sums(
         &self,
         mut noise: impl FnMut(usize, &Stage) -> Box<dyn Noise>,
@@ -70,7 +74,9 @@ impl<'a> Simulation<'a> {
             assert_eq!(stages.len(), parties.len(), "parties of a study have equally many stages");
             let exact = match stages[0].statistic {
                 // Where every person keeps a row, there is nothing to share.
-                Statistic::Mixed { mixing, k } if mixing != Mixing::Identity => {
+                Statistic::Mixed { mixing, k }
+                    if mixing != Mixing::Identity && self.people.are_everywhere() =>
+                {
                     self.mixed(&stages, mixing, k, &mut look)
                 }
                 _ if sums[0].is_empty() => self.people.first_sums(&stages, || self.each(&stages)),
@@ -102,6 +108,17 @@ impl<'a> Simulation<'a> {
         let mut encoded = EncodedRows::default();
         let of_party = |(party, stage): (usize, &Stage)| {
             let mut sums = vec![0; stage.coordinates()];
+            if let Some(held) = self.people.held(party) {
+                for some in held.chunks(BATCH) {
+                    let columns = self.people.of(party, some);
+                    let values: Vec<Values<'_>> =
+                        columns.iter().map(|own| own.batch(0..some.len())).collect();
+                    stage.encode(&values, some.len(), &mut encoded);
+                    let subjects: Vec<_> = some.iter().map(|&at| self.subjects.digests()[at]).collect();
+                    stage.accumulate(&subjects, 0, &encoded, &mut sums);
+                }
+                return sums;
+            }
             self.batches(|first, end| {
                 stage.encode(&self.people.batch(party, first..end), end - first, &mut encoded);
                 let subjects = &self.subjects.digests()[first..end];

@@ -7,6 +7,7 @@ use std::ops::ControlFlow;
 use potluck_core::encoding::{EncodedRows, Values};
 use potluck_core::mixing::MixingKey;
 use potluck_core::noise::Sigma;
+use potluck_release::preview::Preview;
 use potluck_release::{Draft, Study};
 use potluck_simulation::{Column, Error, Noise, Off, People, Rehearsal, Simulation, Subjects, Wanted};
 
@@ -131,4 +132,29 @@ fn a_preview_does_not_depend_on_threads_and_ends_when_it_is_told_to() {
     let stop = |done| if done < 1 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) };
     let stopped = rehearsal.preview(NonZero::<usize>::MIN, &stop);
     assert!(matches!(stopped, Err(Error::Stopped)));
+}
+
+#[test]
+fn parties_that_hold_different_people_are_tried_with_overlaps_and_missing_values() {
+    let text = "format = 2\n[study]\nname = \"t\"\nrows = 4000\nid = \"integer\"\n[privacy]\nepsilon = 20.0\ndelta = 1e-5\n[[party]]\nname = \"north\"\n[[party.column]]\nname = \"x\"\nlo = -1\nhi = 1\n[[party.column]]\nname = \"z\"\nlevels = [\"a\", \"b\"]\n[[party]]\nname = \"south\"\n[[party.column]]\nname = \"y\"\nlo = -1\nhi = 1\n";
+    let sealed = |text: &str| Draft::parse(text).unwrap().seal(MixingKey::new([3; 32])).unwrap();
+    let study = sealed(text);
+    let preview = |overlap: f64, missing: f64| {
+        let wanted = Wanted { releases: 6, overlap: Some(overlap), missing, ..Wanted::default() };
+        Rehearsal::new(&study, wanted)
+            .unwrap()
+            .preview(NonZero::new(2).unwrap(), &|_| ControlFlow::Continue(()))
+            .unwrap()
+    };
+    let (all, half) = (preview(1.0, 0.0), preview(0.5, 0.2));
+    let width = |preview: &Preview| preview.coefficients[0].half_width;
+    assert!(width(&half) > 1.5 * width(&all), "{} and {}", width(&half), width(&all));
+    // The same effect, and seen: half of the people would be half of the slope.
+    let one = &half.coefficients[0];
+    assert!((one.mean - one.non_private).abs() < 0.3 * one.non_private.abs(), "{one:?}");
+    let refused =
+        |wanted: Wanted, text: &str| Rehearsal::new(&sealed(text), wanted).err().unwrap().to_string();
+    let wanted = || Wanted { overlap: Some(0.5), ..Wanted::default() };
+    assert!(refused(wanted(), &text.replacen("format = 2", "format = 1", 1)).contains("format = 2"));
+    assert!(refused(Wanted { overlap: Some(0.0), ..wanted() }, text).contains("--overlap"));
 }

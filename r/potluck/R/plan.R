@@ -44,11 +44,17 @@ print.potluck_plan <- function(x, ...) {
   print(parties, row.names = FALSE)
   outlook <- x$outlook
   cat("\n")
+  forecast <- forecast_table(x)
+  if (!is.null(forecast)) {
+    say(sprintf(
+      "Standard errors of coefficients, in standard deviations of the label for one of the feature, and people to tell an effect of %s from 0:",
+      short(x$forecast$effect)
+    ))
+    print(forecast, row.names = FALSE)
+    for (case in c("good", "typical", "hard")) say(indent = 2, paste0(case, ": ", x$forecast$assumptions[[case]]))
+    cat("\n")
+  }
   say(sprintf("What to expect of a regression of one column on all others, if they explain %s of it:", percent(outlook$signal)))
-  say(indent = 2, sprintf(
-    "standard error of a coefficient: %s (worst party %s), in standard deviations of the label for one of the feature",
-    short(outlook$coefficient_error), short(outlook$worst_coefficient_error)
-  ))
   say(indent = 2, sprintf("standard error of R-squared: %s", short(outlook$r_squared_error)))
   say(indent = 2, sprintf("of what can be explained, a fit recovers about %s", percent(outlook$recovered)))
   if (!is.null(outlook$smallest_useful_rows)) {
@@ -58,6 +64,21 @@ print.potluck_plan <- function(x, ...) {
   say(guarantee("Each party's release", x$per_party))
   say(guarantee("All releases jointly", x$joint))
   invisible(x)
+}
+
+# What is forecast of each column; nothing where there is no forecast.
+forecast_table <- function(plan) {
+  rows <- lapply(plan$forecast$columns, function(one) {
+    error <- function(case) signif(one$standard_error[[case]], 2)
+    people <- function(case) if (is.null(one$people[[case]])) NA else one$people[[case]]
+    data.frame(
+      party = plain(one$party), column = plain(one$column),
+      good = error("good"), typical = error("typical"), hard = error("hard"),
+      "people good" = people("good"), "people typical" = people("typical"), "people hard" = people("hard"),
+      check.names = FALSE
+    )
+  })
+  do.call(rbind, rows)
 }
 
 percent <- function(share) paste0(round(100 * share), "%")

@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 use potluck_client::StudyAddress;
 
 use super::hub::ConnectionArguments;
-use super::{AcceptArguments, BudgetArguments};
+use super::{AcceptArguments, BudgetArguments, Data};
 
 /// Which study, and what we keep of it.
 #[derive(Args)]
@@ -110,10 +110,15 @@ pub(crate) struct PartyRelease {
     /// Which party you are, if you accepted for several
     #[arg(long, value_name = "NAME")]
     pub(crate) party: Option<String>,
-    /// Your table: CSV (also gzipped), Parquet or Arrow IPC; `-` reads standard input. Not needed
-    /// once the release is drawn
-    #[arg(long, value_name = "FILE")]
-    pub(crate) data: Option<PathBuf>,
+    /// Your table: CSV (also gzipped), Parquet or Arrow IPC; `-` reads standard input; or the
+    /// address of a PostgreSQL database, `postgresql://HOST/NAME`, whose rows psql brings here. Not
+    /// needed once the release is drawn
+    #[arg(long, value_name = "FILE", value_parser = Data::parser())]
+    pub(crate) data: Option<Data>,
+    /// The table or view in the database that --data names: `table`, `schema.table` or
+    /// `catalog.schema.table`
+    #[arg(long, value_name = "TABLE", requires = "data")]
+    pub(crate) table: Option<String>,
     /// The column that holds ids
     #[arg(long, default_value = "id", value_name = "COL")]
     pub(crate) id: String,

@@ -6,7 +6,6 @@ use anyhow::Result;
 use potluck_core::learn::Level;
 use potluck_release::correlations::{Correlations, Pair, Question, correlate};
 use potluck_release::files::{Audience, check_writable, refuse_same_file, write_file};
-use potluck_release::findings::Finding;
 use potluck_release::{Error, PublicDataset};
 
 use super::Settings;
@@ -99,7 +98,7 @@ fn pairs(found: &Correlations) -> String {
         header.push("findings");
     }
     let row = |pair: &Pair| {
-        let short: Vec<&str> = pair.findings.iter().map(Finding::short).collect();
+        let short: Vec<&str> = pair.findings.iter().map(|finding| finding.kind.short()).collect();
         let mut row = vec![
             pair.one.clone(),
             pair.other.clone(),

@@ -287,8 +287,8 @@ fn to_text(
         row.resize(header.len(), String::new());
     }
     text.push_str(&table(&header, &rows));
-    let _ = writeln!(text, "\nEach clinic's release: {}", each.in_numbers());
-    let _ = writeln!(text, "All three jointly:     {}\n", joint.in_numbers());
+    let _ = writeln!(text, "\nEach clinic's release: {}", each.in_short());
+    let _ = writeln!(text, "All three jointly:     {}\n", joint.in_short());
     let _ = writeln!(text, "In {}:", folder.display());
     let files: [(&str, &str); 6] = [
         ("study.toml", "the contract"),

@@ -8,7 +8,7 @@ use potluck_core::learn::{Level, Ridge};
 use potluck_release::files::{Audience, check_writable, refuse_same_file, write_file};
 use potluck_release::findings::HEADING;
 use potluck_release::fit::{Regression, fit};
-use potluck_release::model::{Coefficient, Estimate, Kind, Parts, RSquared};
+use potluck_release::model::{Coefficient, Estimate, Kind, Parts, RSquared, Term};
 use potluck_release::{Error, Model, PublicDataset};
 
 use super::Settings;
@@ -59,14 +59,17 @@ pub(super) fn interval(estimate: &Estimate) -> String {
     format!("[{}, {}]", number(estimate.low), number(estimate.high))
 }
 
-/// The regression for people: what speaks against it, then the numbers, then what they mean.
+/// The regression for people: the sentence to take home, what speaks against it, then the numbers,
+/// then what they mean.
 pub(super) fn to_text(model: &Model) -> String {
     let unit = model.label_unit.as_ref().map_or(String::new(), |unit| format!(" ({unit})"));
-    let mut text = opening(model);
+    let mut text = format!("{}\n", wrapped(&model.headline().to_string(), ""));
+    text.push_str(&opening(model));
     let log_odds = if model.kind == Kind::Logistic { "Log odds of " } else { "" };
     let _ = writeln!(text, "{log_odds}{}{unit} by {}:\n", model.label.name(), model.learner.name());
     text.push_str(&coefficients(model));
     text.push_str(&odds_ratios(model));
+    text.push_str(&collinear(model));
     text.push_str(&cut_to(model));
     text.push_str(&facts(model));
     text.push_str(&parts(model));
@@ -78,12 +81,20 @@ pub(super) fn to_text(model: &Model) -> String {
 pub(super) fn opening(model: &Model) -> String {
     let fault = model.diagnostics.fault().map(|fault| format!("Careful: {fault}."));
     let findings = model.findings();
-    let sentences: Vec<String> =
-        fault.into_iter().chain(findings.iter().map(|said| said.sentence.to_string())).collect();
-    if sentences.is_empty() {
-        return String::new();
+    let (of_people, others): (Vec<_>, Vec<_>) = findings.iter().partition(|said| said.is_about_people());
+    let mut text = String::new();
+    for said in of_people {
+        let said = wrapped(&format!("Careful: {}", said.sentence), "");
+        text.push_str(&alarming(said.trim_end(), &io::stdout()));
+        text.push_str("\n\n");
     }
-    let mut text = alarming(&format!("{HEADING}:"), &io::stdout()) + "\n";
+    let sentences: Vec<String> =
+        fault.into_iter().chain(others.iter().map(|said| said.sentence.to_string())).collect();
+    if sentences.is_empty() {
+        return text;
+    }
+    text.push_str(&alarming(&format!("{HEADING}:"), &io::stdout()));
+    text.push('\n');
     for sentence in sentences {
         text.push_str(&wrapped(&sentence, "- "));
     }
@@ -113,11 +124,26 @@ fn coefficients(model: &Model) -> String {
     table(&header, &rows)
 }
 
+/// A term, with what a level is compared with.
+fn feature(model: &Model, term: &Term) -> String {
+    match model.reference(term) {
+        Some(reference) => format!("{} ({reference})", term.name()),
+        None => term.name(),
+    }
+}
+
+/// What to know of features that the others say nearly all of.
+fn collinear(model: &Model) -> String {
+    let said = model.collinear();
+    let lines: String = said.iter().map(|sentence| wrapped(&sentence.to_string(), "- ")).collect();
+    if lines.is_empty() { lines } else { format!("\nFeatures that go together:\n{lines}") }
+}
+
 fn coefficient_row(model: &Model, coefficient: &Coefficient) -> Vec<String> {
     let last =
         if has_parts(model) { number(coefficient.prediction) } else { percent(coefficient.noise_share) };
     let mut row = vec![
-        coefficient.term.name(),
+        feature(model, &coefficient.term),
         number(coefficient.value.estimate),
         number(coefficient.value.standard_error),
         interval(&coefficient.value),
@@ -162,14 +188,15 @@ fn cut_to(model: &Model) -> String {
 fn facts(model: &Model) -> String {
     let diagnostics = &model.diagnostics;
     let mark = model.r_squared_mark().map_or(String::new(), |mark| format!(" ({mark})"));
+    let n = if model.estimand.is_of_label_people() { "people of the label's party" } else { "n" };
     let (rows, released) = (diagnostics.rows, diagnostics.released_rows);
     let known = r_squared(diagnostics.r_squared);
     let mut text = match &model.classification {
-        None => format!("\nn = {rows}, released rows = {released}, R² = {known}{mark}\n"),
+        None => format!("\n{n} = {rows}, released rows = {released}, R² = {known}{mark}\n"),
         Some(found) => {
             let within = |value: f64, [low, high]: [f64; 2]| format!("{value:.3} [{low:.3}, {high:.3}]");
             format!(
-                "\nn = {rows}, released rows = {released}, R² of the linear regression = {known}{mark}\n\
+                "\n{n} = {rows}, released rows = {released}, R² of the linear regression = {known}{mark}\n\
                  share of {} = {}\n\
                  area under the curve = {} on new people\n\
                  calibration slope = {} on new people, before predictions were shrunk by it\n",

@@ -2,23 +2,25 @@
 
 use std::fmt::Write as _;
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
 use anyhow::Result;
 use potluck_release::events::{Change, Event, EventLog};
+use potluck_release::findings::FindingKind;
+use potluck_release::people::{self, Overlap, People, SHIFTS_MEAN, declared};
 use potluck_release::statement::{self, Guarantee};
 use potluck_release::study::{Column, Domain};
-use potluck_release::summary::{self, ColumnSummary, PartySummary};
+use potluck_release::summary::{self, ColumnSummary, Known, PartySummary, Shape};
 use potluck_release::{Error, Model, PublicDataset, Release, Study};
-use potluck_report::{described, limits};
+use potluck_report::{described, limits, numbers};
 use serde_json::{Value, json};
 
 use super::Settings;
 use super::fit;
-use super::plan::extends_text;
+use super::plan::{extends_text, subjects};
 use crate::args::Inspect;
-use crate::output::{number, table, wrapped};
+use crate::output::{alarming, number, table, wrapped};
 
 /// A file of ours, verified.
 pub(super) enum Document {
@@ -88,7 +90,8 @@ pub(super) fn run(arguments: &Inspect, settings: &Settings<'_>) -> Result<()> {
                 .map(|(party, key)| json!({ "party": party, "signed_by": key.map(ToString::to_string) }))
                 .collect();
             let summaries = summary::of_dataset(&dataset)?;
-            let value = json!({
+            let people = people::of_dataset(&dataset)?;
+            let mut value = json!({
                 "kind": "dataset",
                 "study": dataset.study().to_json(),
                 "study_id": dataset.study().id(),
@@ -99,7 +102,10 @@ pub(super) fn run(arguments: &Inspect, settings: &Settings<'_>) -> Result<()> {
                 "summary": &summaries,
                 "statement": statement::joint(dataset.study(), dataset.parties().count()),
             });
-            settings.printer.result(&value, || dataset_text(&dataset, &summaries))
+            if let Some(people) = &people {
+                value["people"] = json!(people);
+            }
+            settings.printer.result(&value, || dataset_text(&dataset, &summaries, people.as_ref()))
         }
         Document::Model(model) => settings.printer.result(&described(&model), || model_text(&model)),
         Document::Log(log) => {
@@ -119,10 +125,10 @@ pub(super) fn run(arguments: &Inspect, settings: &Settings<'_>) -> Result<()> {
 fn study_text(study: &Study) -> String {
     let definition = study.definition();
     let mut text = format!(
-        "Study {:?}\nid {}\n{} subjects, {} released rows\n",
+        "Study {:?}\nid {}\n{}, {} released rows\n",
         definition.name(),
         study.id(),
-        definition.rows(),
+        subjects(study),
         study.seal().k()
     );
     if let Some(base) = study.base() {
@@ -141,8 +147,8 @@ fn study_text(study: &Study) -> String {
         }
     }
     let joint = Guarantee::joint(study, definition.parties().len());
-    let _ = writeln!(text, "\neach release: {}", Guarantee::of_party(study).in_numbers());
-    let _ = writeln!(text, "jointly:      {}", joint.in_numbers());
+    let _ = writeln!(text, "\neach release: {}", Guarantee::of_party(study).in_short());
+    let _ = writeln!(text, "jointly:      {}", joint.in_short());
     text
 }
 
@@ -160,38 +166,44 @@ pub(super) fn column_text(column: &Column) -> String {
 
 fn release_text(release: &Release, summary: &PartySummary) -> String {
     let mut text = format!(
-        "Release of {} under study {:?}\nstudy {}\ncontent {}\n{}\n{} rows, standing for {} subjects\n",
+        "Release of {} under study {:?}\nstudy {}\ncontent {}\n{}\n{} rows, standing for {}\n",
         release.party(),
         release.study().definition().name(),
         release.study().id(),
         release.content_hash(),
         signed(release.signer().map(ToString::to_string)),
         release.columns().rows(),
-        release.study().definition().rows(),
+        summary.people.map_or_else(|| subjects(release.study()), about),
     );
     let _ = writeln!(text, "\n{}\n{}", columns_text(summary), columns_legend(std::slice::from_ref(summary)));
+    text.push_str(&shapes_text(std::slice::from_ref(summary)));
     for sentence in statement::of_party(release.study(), release.party()).unwrap_or_default() {
         let _ = writeln!(text, "{sentence}");
     }
     text
 }
 
-fn dataset_text(dataset: &PublicDataset, summaries: &[PartySummary]) -> String {
+fn dataset_text(dataset: &PublicDataset, summaries: &[PartySummary], people: Option<&People>) -> String {
     let study = dataset.study();
-    let mut text = format!(
-        "Public dataset of study {:?}\nstudy {}\ncontent {}\n{} rows, standing for {} subjects\n",
+    let mut text = people.map_or_else(String::new, alarms);
+    let _ = write!(
+        text,
+        "Public dataset of study {:?}\nstudy {}\ncontent {}\n{} rows, standing for {}\n",
         study.definition().name(),
         study.id(),
         dataset.content_hash(),
         dataset.columns().rows(),
-        study.definition().rows(),
+        subjects(study),
     );
     for ((party, key), summary) in dataset.parties().zip(summaries) {
-        let _ = writeln!(text, "\n{party} ({}):", signed(key.map(ToString::to_string)));
+        let people = summary.people.map_or_else(String::new, |people| format!("{}, ", about(people)));
+        let _ = writeln!(text, "\n{party} ({people}{}):", signed(key.map(ToString::to_string)));
         text.push_str(&columns_text(summary));
     }
     let _ = writeln!(text, "\n{}", columns_legend(summaries));
-    let _ = writeln!(text, "each release: {}", Guarantee::of_party(study).in_numbers());
+    text.push_str(&shapes_text(summaries));
+    text.push_str(&people.map_or_else(String::new, people_text));
+    let _ = writeln!(text, "each release: {}", Guarantee::of_party(study).in_short());
     for sentence in statement::joint(study, dataset.parties().count()) {
         let _ = writeln!(text, "{sentence}");
     }
@@ -236,6 +248,85 @@ fn change_text(change: &Change) -> String {
     }
 }
 
+/// "about 10012 people (± 31)", with one standard error.
+fn about(people: Known) -> String {
+    format!("about {:.0} people (± {})", people.value, number(people.error))
+}
+
+/// What must be known before anything else: parties that seem to have the wrong people in common.
+pub(super) fn alarms(people: &People) -> String {
+    let mut text = String::new();
+    for sentence in people.alarms() {
+        let said = wrapped(&format!("Careful: {sentence}"), "");
+        text.push_str(&alarming(said.trim_end(), &io::stdout()));
+        text.push_str("\n\n");
+    }
+    text
+}
+
+/// Whom parties have in common, and how these differ from all of a party's.
+fn people_text(people: &People) -> String {
+    if people.overlaps.is_empty() {
+        return String::new();
+    }
+    let row = |overlap: &Overlap| {
+        let [one, other] = &overlap.parties;
+        let [low, high] = overlap.interval.map(percent);
+        vec![
+            format!("{one}, {other}"),
+            percent(overlap.share),
+            format!("{low} to {high}"),
+            declared(overlap.declared),
+            percent(overlap.taken),
+            format!("{:.0}", overlap.people),
+            overlap.finding.map_or("", FindingKind::short).to_owned(),
+        ]
+    };
+    let rows: Vec<Vec<String>> = people.overlaps.iter().map(row).collect();
+    let header = ["in common", "share", "95% interval", "declared", "fits take", "people", ""];
+    let mut text = format!("{}\n", table(&header, &rows));
+    text.push_str("Shares are of the people of the smaller party. share: as the presence of the two shows it; fits take: given all parties and what the study declares.\n");
+    let differences = people.differences();
+    for sentence in &differences {
+        text.push_str(&wrapped(&sentence.to_string(), "- "));
+    }
+    if differences.is_empty() {
+        text.push_str(
+            "The people whom parties share differ from all of a party's by no more than noise hides.\n\n",
+        );
+    } else {
+        let _ = writeln!(text, "{}", wrapped(SHIFTS_MEAN, ""));
+    }
+    text
+}
+
+/// How the values of numeric columns are distributed, where releases tell.
+fn shapes_text(summaries: &[PartySummary]) -> String {
+    let columns = summaries.iter().flat_map(|summary| &summary.columns);
+    let row = |(column, shape): (&ColumnSummary, &Shape)| {
+        let unit = column.unit.as_ref().map_or(String::new(), |unit| format!(" ({unit})"));
+        let mut row = vec![format!("{}{unit}", column.name)];
+        row.extend(shape.quantiles.iter().map(|quantile| number(quantile.value)));
+        row.push(shape.zeros.map_or("-".to_owned(), |zeros| percent(zeros.value)));
+        row.extend(shape.beyond.iter().map(|share| percent(share.value)));
+        row
+    };
+    let shaped = columns.filter_map(|column| Some((column, column.distribution.as_ref()?)));
+    let rows: Vec<Vec<String>> = shaped.map(row).collect();
+    if rows.is_empty() {
+        return String::new();
+    }
+    let header = ["quantiles", "5%", "25%", "50%", "75%", "95%", "zeros", "cut low", "cut high"];
+    format!(
+        "{}\nOf the values that are there, by noised histograms: --json has the intervals. cut low, cut high: shares beyond the range kept.\n\n",
+        table(&header, &rows)
+    )
+}
+
+fn percent(share: f64) -> String {
+    numbers::percent(share)
+}
+
 /// What a release says of its columns, in original units.
 fn columns_text(summary: &PartySummary) -> String {
     let known = |value: Option<f64>| value.map_or("-".to_owned(), number);
@@ -250,10 +341,16 @@ fn columns_text(summary: &PartySummary) -> String {
             number(column.noise),
             format!("{:.0}%", 100.0 * column.noise_share),
             if column.resolved { "resolved" } else { "drowned" }.to_owned(),
+            column.missing.map_or("-".to_owned(), |missing| percent(missing.value)),
         ]
     };
-    let rows: Vec<Vec<String>> = summary.columns.iter().map(row).collect();
-    table(&["", "mean", "spread", "range kept", "noise", "noise share", "column is"], &rows)
+    let mut header = vec!["", "mean", "spread", "range kept", "noise", "noise share", "column is"];
+    if summary.columns.iter().any(|column| column.missing.is_some()) {
+        header.push("missing");
+    }
+    let shown = |column| row(column).into_iter().take(header.len()).collect();
+    let rows: Vec<Vec<String>> = summary.columns.iter().map(shown).collect();
+    table(&header, &rows)
 }
 
 /// What the columns of [`columns_text`] mean, and what is drowned.

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use potluck_release::dataset::Completeness;
 use potluck_release::files::refuse_same_file;
+use potluck_release::people;
 use potluck_release::statement::Guarantee;
 use potluck_release::{PublicDataset, Release, Study};
 use serde_json::json;
@@ -24,7 +25,7 @@ pub(super) fn run(arguments: &Join, settings: &Settings<'_>) -> Result<()> {
     dataset.write(&arguments.out, settings.existing)?;
     let parties: Vec<&str> = dataset.parties().map(|(party, _)| party).collect();
     let joint = Guarantee::joint(&study, parties.len());
-    let value = json!({
+    let mut value = json!({
         "dataset": arguments.out.display().to_string(),
         "content_hash": dataset.content_hash(),
         "study_id": study.id(),
@@ -33,6 +34,12 @@ pub(super) fn run(arguments: &Join, settings: &Settings<'_>) -> Result<()> {
         "columns": dataset.columns().names(),
         "joint": { "epsilon": joint.epsilon, "delta": joint.delta, "mu": joint.mu },
     });
+    if let Some(people) = people::of_dataset(&dataset)? {
+        for sentence in people.alarms() {
+            settings.printer.warn(&sentence.to_string());
+        }
+        value["people"] = json!(people);
+    }
     settings.printer.result(&value, || {
         format!(
             "joined {} into {}\ncontent {}\n{} rows, {} columns; joint guarantee {}\n",
@@ -41,7 +48,7 @@ pub(super) fn run(arguments: &Join, settings: &Settings<'_>) -> Result<()> {
             dataset.content_hash(),
             dataset.columns().rows(),
             dataset.columns().names().len(),
-            joint.in_numbers()
+            joint.in_short()
         )
     })
 }

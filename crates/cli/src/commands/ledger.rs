@@ -9,7 +9,7 @@ use potluck_core::accounting::{Delta, Epsilon};
 use potluck_party::ledger::{Budget, Forgotten, Raised, Refused, Session, State};
 use potluck_party::{Ledger, Refusal};
 use potluck_release::Error;
-use potluck_release::statement::{Guarantee, rounded_up};
+use potluck_release::statement::{Guarantee, for_people};
 
 use super::Settings;
 use super::release::ledger_path;
@@ -113,7 +113,7 @@ impl Shown {
 
     fn budget(&self, budget: &Budget) -> String {
         let Budget { name, epsilon, delta, .. } = budget;
-        let spent = rounded_up(budget.spent_epsilon());
+        let spent = for_people(budget.spent_epsilon());
         let mut text = format!("{name}: ε = {epsilon}, δ = {delta:e} in all; ε = {spent} is spent\n");
         let further = |delta: Delta| match budget.affordable(delta) {
             Some(epsilon) => {
@@ -172,7 +172,7 @@ impl Shown {
             session.study_name.clone(),
             session.party.clone(),
             state.to_owned(),
-            rounded_up(Guarantee::of_budget(session.charge, budget.delta).epsilon).to_string(),
+            for_people(Guarantee::of_budget(session.charge, budget.delta).epsilon).to_string(),
             session.changed.clone(),
             content.map_or("-".to_owned(), |hash| hash.chars().take(16).collect()),
         ];

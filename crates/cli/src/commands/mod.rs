@@ -2,10 +2,12 @@
 
 mod completions;
 mod correlate;
+mod data;
 mod demo;
 mod fit;
 mod header;
 mod hub;
+mod ids;
 mod inspect;
 mod join;
 mod key;
@@ -64,6 +66,7 @@ pub(crate) fn run(arguments: Arguments, printer: &Printer) -> Result<()> {
         Command::Key(command) => key::run(&command, &settings),
         Command::Plan(arguments) => plan::run(&arguments, &settings),
         Command::Simulate(arguments) => simulate::run(&arguments, &settings),
+        Command::Ids(arguments) => ids::run(&arguments, &settings),
         Command::Validate(arguments) => validate::run(&arguments, &settings),
         Command::Release(arguments) => release::run(&arguments, &settings),
         Command::Sql(arguments) => sql::run(&arguments, &settings),

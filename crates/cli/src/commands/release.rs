@@ -1,18 +1,19 @@
 //! `potluck release`, and the part of it that `potluck party release` shares.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::Result;
 use potluck_party::ledger::default_path;
 use potluck_party::order::{Prepared, Question};
-use potluck_party::{Access, LostValues, Order, Published, Table};
+use potluck_party::{Access, LostValues, Order, Published};
 use potluck_release::Study;
 use serde_json::json;
 
 use super::Settings;
+use super::data::Place;
 use super::ledger::left_text;
 use super::sql::take_sums;
-use crate::args::{LedgerArguments, Release};
+use crate::args::{Data, LedgerArguments, Release};
 use crate::exit::WrongUsage;
 use crate::interruption::watched;
 use crate::output::{Printer, counted};
@@ -25,7 +26,8 @@ pub(super) fn run(arguments: &Release, settings: &Settings<'_>) -> Result<()> {
                 (ledger_path(&arguments.charged.ledger)?, arguments.charged.budget.clone());
             let order = order(arguments, study, ledger, budget, settings);
             let access = settings.access(&arguments.id, arguments.ignore_extra);
-            let published = release_table(order, Some(data), &access, arguments.yes, settings.printer)?;
+            let place = Place::new(data, arguments.table.as_deref())?;
+            let published = release_table(order, Some(place), &access, arguments.yes, settings.printer)?;
             report(&published, settings.printer)
         }
         (None, Some(state)) => take_sums(arguments, state, settings),
@@ -41,7 +43,8 @@ pub(super) fn order(
     budget: Option<String>,
     settings: &Settings<'_>,
 ) -> Order {
-    let inputs = [Some(&arguments.party.study), arguments.data.as_ref(), arguments.sums.as_ref()];
+    let inputs =
+        [Some(&arguments.party.study), arguments.data.as_ref().and_then(Data::file), arguments.sums.as_ref()];
     Order {
         study,
         party: arguments.party.name.clone(),
@@ -56,16 +59,16 @@ pub(super) fn order(
     }
 }
 
-/// Releases a table that is in a file: says what is promised, asks, and does it. A release that was
+/// Releases a table whose rows come here: says what is promised, asks, and does it. A release that was
 /// drawn before needs no table.
 pub(super) fn release_table(
     order: Order,
-    data: Option<&Path>,
+    place: Option<Place<'_>>,
     access: &Access,
     yes: bool,
     printer: &Printer,
 ) -> Result<Published> {
-    if data == Some(Path::new("-")) && !yes {
+    if place.as_ref().is_some_and(Place::is_standard_input) && !yes {
         // Standard input is the table, so it cannot answer.
         return Err(WrongUsage("reading the table from standard input needs --yes".to_owned()).into());
     }
@@ -74,13 +77,16 @@ pub(super) fn release_table(
         return Ok(agreed.write(&())?);
     }
     let missing = || WrongUsage("the release is not drawn yet: name your table with --data".to_owned());
-    let table = Table::open(data.ok_or_else(missing)?, &access.resources.tmp)?;
+    let found = place.ok_or_else(missing)?.find(&access.resources.tmp)?;
     if let Prepared::New(question) = &prepared {
-        question.check_names(access, table.name(), &table.column_names()?)?;
+        found.check_names(question.study(), question.party(), access)?;
     }
     let agreed = prepared.confirm(|question| ask(question, yes, printer))?;
     let progress = printer.progress("reading the table", agreed.study().definition().rows());
-    watched(&agreed, printer, || agreed.release(&table, access, &progress))
+    watched(&agreed, printer, || {
+        let table = found.table(agreed.study(), agreed.party(), access, &progress)?;
+        agreed.release(&table, access, &progress)
+    })
 }
 
 /// Says what a new release promises and costs, and asks whether that is meant.

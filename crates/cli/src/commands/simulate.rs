@@ -23,6 +23,8 @@ pub(super) fn run(arguments: &Simulate, settings: &Settings<'_>) -> Result<()> {
         rows: arguments.rows,
         signal: arguments.signal,
         correlation: arguments.correlation,
+        overlap: arguments.overlap,
+        missing: arguments.missing,
         seed: arguments.seed,
     };
     let (study, _) = load(&arguments.study, arguments.base.base.as_deref())?.numbers()?;

@@ -30,7 +30,8 @@ pub(super) fn run(command: &StudyCommand, settings: &Settings<'_>) -> Result<()>
 fn new(arguments: &StudyNew, settings: &Settings<'_>) -> Result<()> {
     Epsilon::new(arguments.epsilon).map_err(Error::from)?;
     Delta::new(arguments.delta).map_err(Error::from)?;
-    let (rows_are, lines) = match Format::NEW {
+    let format = arguments.format.and_then(Format::from_number).unwrap_or(Format::NEW);
+    let (rows_are, lines) = match format {
         Format::One => (
             "number of subjects; every party's table has exactly one row for each",
             "id = \"integer\"           # integer | text | row\n\
@@ -39,7 +40,11 @@ fn new(arguments: &StudyNew, settings: &Settings<'_>) -> Result<()> {
         ),
         Format::Two => (
             "about how many people a party has; tables may hold different people",
-            "id = \"integer\"           # integer | text",
+            "id = \"integer\"           # integer | text\n\
+             # overlap = [0.5, 1]     # the least and the largest share of the smaller party's people that two have in\n\
+             #                        # common, or \"all\"; for two of them: [[overlap]] parties = [\"a\", \"b\"], share = …\n\
+             # id_rules = [\"trim\", \"lowercase\", \"strip-zeros\"] # | alphanumeric | date: what all do to ids of text\n\
+             # id_columns = [\"born\", \"name\"] # columns that make up an id in every table",
         ),
     };
     let mut text = format!(
@@ -57,14 +62,14 @@ rows = {rows:<16} # {rows_are}
 epsilon = {epsilon:?}
 delta = {delta:?}
 "#,
-        format = Format::NEW.number(),
+        format = format.number(),
         name = quoted(&arguments.name),
         rows = arguments.rows,
         epsilon = arguments.epsilon,
         delta = arguments.delta,
     );
     if arguments.header.is_empty() {
-        text.push_str(EXAMPLE_PARTIES);
+        text.push_str(&example_parties(format));
     }
     for path in &arguments.header {
         let columns = column_names(path, arguments.yes_header, settings)?;
@@ -77,7 +82,7 @@ delta = {delta:?}
                 arguments.id
             ));
         }
-        write!(text, "\n[[party]]\nname = {}\n", quoted(&name))?;
+        write!(text, "\n[[party]]\nname = {}\n{}", quoted(&name), party_rows(format))?;
         for column in columns.iter().filter(|column| **column != arguments.id) {
             write!(
                 text,
@@ -91,6 +96,38 @@ delta = {delta:?}
         Some(path) => Ok(write_file(path, text.as_bytes(), settings.existing, Audience::Public)?),
     }
 }
+
+/// What a party of format 2 may say of its own rows.
+fn party_rows(format: Format) -> &'static str {
+    match format {
+        Format::One => "",
+        Format::Two => {
+            "# rows = 80000            # about how many people it has, if not as many as the study says\n"
+        }
+    }
+}
+
+/// Parties to start from, in the words of a format.
+fn example_parties(format: Format) -> String {
+    match format {
+        Format::One => EXAMPLE_PARTIES.to_owned(),
+        Format::Two => {
+            let north = format!("name = \"north\"\n{}", party_rows(format));
+            EXAMPLE_PARTIES
+                .replacen("name = \"north\"\n", &north, 1)
+                .replacen(
+                    "unit = \"years\"\n",
+                    "unit = \"years\"\n# typical = 60           # a value that most are known to be near\n",
+                    1,
+                )
+                .replacen(MISSING_IN_FORMAT_1, MISSING_IN_FORMAT_2, 1)
+        }
+    }
+}
+
+const MISSING_IN_FORMAT_1: &str =
+    "missing = \"midpoint\"     # midpoint | error (tells by a refusal that somebody's value is missing)\n";
+const MISSING_IN_FORMAT_2: &str = "missing = \"counted\"      # counted (how many are missing is published) | never (they count as there)\n                         # | error (tells by a refusal that somebody's value is missing)\n";
 
 const EXAMPLE_PARTIES: &str = r#"
 [[party]]

@@ -2,31 +2,37 @@
 
 use std::fmt::Write as _;
 use std::io;
-use std::path::Path;
 
 use anyhow::{Result, bail};
 use potluck_party::sql::{CheckQuery, Description, Results, Source};
 use potluck_party::validation::{self, ColumnCounts, IdCounts, Kind, Levels, Validation};
-use potluck_party::{Error, Reading, Table};
+use potluck_party::{Error, Reading};
 use potluck_release::Study;
 use serde_json::json;
 
 use super::Settings;
+use super::data::Place;
 use super::plan::load;
 use crate::args::{self, DialectArgument};
+use crate::exit::WrongUsage;
 use crate::output::{alarming, table, wrapped};
 
 pub(super) fn run(arguments: &args::Validate, settings: &Settings<'_>) -> Result<()> {
     let (study, _) = load(&arguments.party.study, arguments.base.base.as_deref())?.numbers()?;
-    let validation = match (&arguments.table, arguments.dialect) {
-        (Some(table), Some(dialect)) => {
+    let validation = match (&arguments.data, &arguments.table, arguments.dialect) {
+        (None, Some(table), Some(dialect)) => {
             let source = source(arguments, &study, table, dialect)?;
             let query = CheckQuery::new(&study, &arguments.party.name, &source)?;
             let Some(counts) = &arguments.counts else { return print(&query, settings) };
             let results = Results::read(counts, &settings.resources.tmp)?;
             query.take(&study, &arguments.party.name, &source, &results)?
         }
-        _ => of_file(arguments, &study, settings)?,
+        (Some(data), table, _) => of_rows(arguments, Place::new(data, table.as_deref())?, &study, settings)?,
+        (None, ..) => {
+            let message =
+                "say whose SQL to write with --dialect, or where the table's database is with --data";
+            return Err(WrongUsage(message.to_owned()).into());
+        }
     };
     settings.printer.result(&validation.to_json(Error::to_string), || to_text(&validation))?;
     match validation.problems.len() {
@@ -36,13 +42,18 @@ pub(super) fn run(arguments: &args::Validate, settings: &Settings<'_>) -> Result
     }
 }
 
-fn of_file(arguments: &args::Validate, study: &Study, settings: &Settings<'_>) -> Result<Validation> {
+fn of_rows(
+    arguments: &args::Validate,
+    place: Place<'_>,
+    study: &Study,
+    settings: &Settings<'_>,
+) -> Result<Validation> {
     let access = settings.access(arguments.id.as_deref().unwrap_or("id"), arguments.ignore_extra);
-    let data = arguments.data.as_deref().unwrap_or(Path::new("-"));
-    let table = Table::open(data, &access.resources.tmp)?;
-    let reading = Reading { study, party: &arguments.party.name, table: &table, access: &access };
-    let levels = if arguments.show_values { Levels::Shown } else { Levels::Counted };
     let progress = settings.printer.progress("reading the table", study.definition().rows());
+    let party = arguments.party.name.as_str();
+    let table = place.find(&access.resources.tmp)?.table(study, party, &access, &progress)?;
+    let reading = Reading { study, party, table: &table, access: &access };
+    let levels = if arguments.show_values { Levels::Shown } else { Levels::Counted };
     Ok(validation::validate(&reading, levels, &progress)?)
 }
 

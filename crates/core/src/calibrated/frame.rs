@@ -138,7 +138,7 @@ impl PartyPlan {
         self.check_count(0, sums, round + bins.iter().map(Bins::count).sum::<usize>())?;
         let (sums, mut cells) = sums.split_at(round);
         let mut columns = self.round(0, &self.before(), sums)?;
-        let people = self.counted(sums);
+        let people = self.counted(0, sums);
         let mut squares = sums[self.layout.width()..].iter();
         for (bins, &column) in bins.iter().zip(&self.layout.squares()) {
             let (own, others) = cells.split_at(bins.count());
@@ -177,14 +177,18 @@ impl PartyPlan {
 
     /// How many subjects have the values of each encoded column, by the counts at the end of the
     /// sums of a standardisation round; n in format 1.
-    fn counted(&self, sums: &[i64]) -> Vec<f64> {
-        match self.layout.groups() {
-            0 => vec![self.rows as f64; self.layout.width()],
-            groups => {
-                let present = &sums[sums.len() - groups..];
-                self.layout.encoded_groups().iter().map(|&group| present[group].max(1) as f64).collect()
-            }
-        }
+    fn counted(&self, stage: usize, sums: &[i64]) -> Vec<f64> {
+        let Some(cohort) = &self.cohort else { return vec![self.rows as f64; self.layout.width()] };
+        let present = &sums[sums.len() - self.layout.groups()..];
+        let sigma = &cohort.counts[stage];
+        let count = |&group: &usize| self.seen(present[group] as f64, sigma[group].get() as f64);
+        self.layout.encoded_groups().iter().map(count).collect()
+    }
+
+    /// A count as it is divided by: one that its noise hides says nothing, and would blow up what is
+    /// divided by it.
+    fn seen(&self, count: f64, sigma: f64) -> f64 {
+        count.max(sigma.min(self.rows as f64)).max(1.0)
     }
 
     /// What one round says: mean and spread of each column within the window that it was encoded
@@ -200,7 +204,7 @@ impl PartyPlan {
         let (q, noise) = (f64::from(Q), self.noise_of_round(stage));
         let mut columns = Vec::with_capacity(width);
         let mut next_square = width;
-        let about = zip(self.counted(sums), self.layout.two_levels());
+        let about = zip(self.counted(stage, sums), self.layout.two_levels());
         for ((before, &sum), (n, two_levels)) in before.iter().zip(sums).zip(about) {
             let error = noise.sum.get() as f64 / (n * q);
             let square_error = noise.square.get() as f64 / (n * q * q);
@@ -261,8 +265,9 @@ impl PartyPlan {
         Ok(frame.scalings.iter().enumerate().map(mean).collect())
     }
 
-    /// About how many subjects have each presence group, at least 1: the counts of the second stage
-    /// and the third, each by how well it is known. None in format 1.
+    /// About how many subjects have each presence group: the counts of the second stage and the
+    /// third, each by how well it is known, and at least as many as that is known to. None in
+    /// format 1.
     pub fn present(&self, earlier: &[Vec<i64>]) -> Result<Vec<f64>, CalibratedError> {
         let (width, groups) = (self.layout.width(), self.layout.groups());
         let Some(cohort) = &self.cohort else { return Ok(Vec::new()) };
@@ -275,9 +280,18 @@ impl PartyPlan {
         let count = |((&second, &third), &sigma): ((&i64, &i64), &Sigma)| {
             let of_second = variance(sigma);
             let count = (second as f64 * of_third + third as f64 * of_second) / (of_second + of_third);
-            count.max(1.0)
+            self.seen(count, (of_second * of_third / (of_second + of_third)).sqrt())
         };
         Ok(second.iter().zip(third).zip(&cohort.counts[1]).map(count).collect())
+    }
+
+    /// Standard deviation of the noise in each of the counts of [`Self::present`].
+    pub fn present_errors(&self) -> Vec<f64> {
+        let Some(cohort) = &self.cohort else { return Vec::new() };
+        let variance = |sigma: Sigma| sigma.get() as f64 * sigma.get() as f64;
+        let third = variance(cohort.joint.own);
+        let error = |&sigma: &Sigma| (variance(sigma) * third / (variance(sigma) + third)).sqrt();
+        cohort.counts[1].iter().map(error).collect()
     }
 
     fn check_count(&self, stage: usize, sums: &[i64], expected: usize) -> Result<(), CalibratedError> {

@@ -30,12 +30,14 @@ mod student;
 pub use coefficients::{Affine, Coefficients, Covariance, Interval, Level, Original};
 pub use correlation::{Correlation, correlation};
 pub use least_squares::{Estimand, Fit, Ridge, Spectrum, Stability, debiased, ols};
-pub use local::{Centre, Clipping, LocalMoments, PresentValues, Tails};
+pub use local::{
+    Centre, Clipping, Distribution, Known, LocalMoments, PresentValues, Quantile, Tails, distributions,
+};
 pub use logistic::{Calibration, Discrimination, Doubt, Logistic, Outcome, Shape, logistic};
 pub use moments::{Moments, Solution};
 pub use posterior::{
     ColumnShift, Concern, DeclaredOverlaps, Evidence, ExplainedShare, Overlap, OverlapConcern, PartyPeople,
-    People, Posterior, ShareConcerns, VarianceParts, column_shifts, explained_share, posterior,
+    People, Posterior, Related, ShareConcerns, VarianceParts, column_shifts, explained_share, posterior,
 };
 pub use student::{two_sided_quantile, two_sided_tail};
 

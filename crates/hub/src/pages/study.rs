@@ -9,10 +9,10 @@ use axum::response::Response;
 use maud::{Markup, html};
 use potluck_release::events::{Change, Event};
 use potluck_release::exchange::{API, PartyState};
-use potluck_release::study::{Column, Domain, Unknown};
+use potluck_release::study::{Column, Definition, Domain, Format, Unknown};
 use potluck_release::warnings;
-use potluck_report::numbers;
 use potluck_report::words::{self, name};
+use potluck_report::{Overview, numbers};
 
 use super::closing::{closed, closing_form};
 use super::invitations::party_steps;
@@ -23,6 +23,7 @@ use super::parts::{
 };
 use super::promise::{promise, relatives};
 use super::visitor::Visitor;
+use crate::Error;
 use crate::api::problem::Problem;
 use crate::app::Shared;
 use crate::remembered::Rendered;
@@ -65,18 +66,39 @@ fn render(app: &Shared, id: &str, address: String) -> Result<Arc<Rendered>, Refu
     for other in &record.extended_by {
         extending.extend(app.store.study(other)?);
     }
-    let html = public(&record, &extending, &events, &address).into_string();
+    let overview = overview(app, &record)?;
+    let html = public(&record, overview.as_ref(), &extending, &events, &address).into_string();
     let fresh = Arc::new(Rendered { record, address, html });
     app.rendered.insert(id.to_owned(), Arc::clone(&fresh));
     Ok(fresh)
 }
 
-fn public(record: &StudyRecord, extending: &[Arc<StudyRecord>], events: &[Event], address: &str) -> Markup {
+/// What the public dataset says of people and values, where its parties may hold different ones.
+fn overview(app: &Shared, record: &StudyRecord) -> Result<Option<Overview>, Refusal> {
+    let Some(published) = &record.dataset else { return Ok(None) };
+    if record.study.definition().format() == Format::One {
+        return Ok(None);
+    }
+    let sha256 = &published.file.sha256;
+    let dataset = app.fits.dataset(&app.store.object(sha256), sha256)?;
+    Ok(potluck_report::overview(&dataset).map_err(|error| Error::damaged(error.to_string()))?)
+}
+
+fn public(
+    record: &StudyRecord,
+    overview: Option<&Overview>,
+    extending: &[Arc<StudyRecord>],
+    events: &[Event],
+    address: &str,
+) -> Markup {
     html! {
-        (head(record))
-        (contents(record, extending))
+        (head(record, overview))
+        (contents(record, overview, extending))
         (parties(record))
         (columns(record))
+        @if let Some(overview) = overview {
+            section #people { h2 { "Who is where" } (rendered(&overview.details)) }
+        }
         (promise(record))
         (relatives(record, extending))
         (downloads(record))
@@ -86,17 +108,18 @@ fn public(record: &StudyRecord, extending: &[Arc<StudyRecord>], events: &[Event]
     }
 }
 
-fn head(record: &StudyRecord) -> Markup {
+fn head(record: &StudyRecord, overview: Option<&Overview>) -> Markup {
     let definition = record.study.definition();
     let guarantees = record.guarantees();
     let fact = |what: &str, value: Markup| html! { div { dt { (what) } dd { (value) } } };
     html! {
         header .study-head {
             div .head { h1 { (name(definition.name())) } (badge(record)) }
+            @if let Some(overview) = overview { (rendered(&overview.alarms)) }
             @if let Some(closing) = &record.closed { (closed(closing)) }
             dl .facts {
                 (fact("Released", html! { (record.released()) " of " (record.parties.len()) " " (progress(record)) }))
-                (fact("People", html! { (numbers::count(definition.rows())) }))
+                (fact(people_of(definition), html! { (numbers::count(definition.rows())) }))
                 (fact("Columns", html! { (definition.columns().count()) }))
                 (fact("Privacy of each release", guarantee(&guarantees.each)))
                 (fact("Privacy of all together", guarantee(&guarantees.joint)))
@@ -119,13 +142,22 @@ fn head(record: &StudyRecord) -> Markup {
     }
 }
 
-fn contents(record: &StudyRecord, extending: &[Arc<StudyRecord>]) -> Markup {
+/// Whose number the study says.
+fn people_of(definition: &Definition) -> &'static str {
+    match definition.format() {
+        Format::One => "People",
+        Format::Two => "People of a party, about",
+    }
+}
+
+fn contents(record: &StudyRecord, overview: Option<&Overview>, extending: &[Arc<StudyRecord>]) -> Markup {
     let has_line = record.study.base().is_some() || !extending.is_empty();
     html! {
         nav .contents aria-label="On this page" {
             ul {
                 li { a href="#parties" { "Parties" } }
                 li { a href="#columns" { "Columns" } }
+                @if overview.is_some() { li { a href="#people" { "Who is where" } } }
                 li { a href="#promise" { "Promise" } }
                 @if has_line { li { a href="#line" { "Line" } } }
                 li { a href="#downloads" { "Downloads" } }

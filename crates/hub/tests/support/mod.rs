@@ -160,9 +160,16 @@ pub(crate) fn release(
     seed: i64,
     path: &Path,
 ) -> Vec<u8> {
-    let sums = study.first_stage(party).unwrap().coordinates();
-    let sums = (0..sums as i64).map(|i| (i * 7919 + seed) % 90_001 - 45_000).collect::<Vec<_>>();
-    let outline = Outline::new(study, party, &[], key).unwrap();
+    let mut earlier: Vec<Vec<i64>> = Vec::new();
+    let mut count = study.first_stage(party).unwrap().coordinates();
+    loop {
+        let mut after = earlier.clone();
+        after.push((0..count as i64).map(|i| 1000 * i % 7001 + 4000).collect());
+        let Some(next) = study.stage(party, &after).unwrap() else { break };
+        (earlier, count) = (after, next.coordinates());
+    }
+    let sums = (0..count as i64).map(|i| (i * 7919 + seed) % 90_001 - 45_000).collect::<Vec<_>>();
+    let outline = Outline::new(study, party, &earlier, key).unwrap();
     let chunks = || Ok::<_, Error>(std::iter::once(Ok(sums.clone())));
     let (pending, _) = outline.write(path, Existing::Replace, chunks).unwrap();
     if let Some(pending) = pending {

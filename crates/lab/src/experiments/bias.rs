@@ -111,9 +111,9 @@ pub(crate) fn run(arguments: &Bias, common: &Common) -> Result<()> {
             .map(|&epsilon| {
                 let seed = seed.of(&epsilon.to_string());
                 let privacy = Privacy { epsilon, delta: DELTA };
-                let sharp = Release { privacy, noise: NoiseKind::Off, k: Some(SHARP.min(n as u64)) };
+                let usual = common.release(privacy);
+                let sharp = Release { noise: NoiseKind::Off, k: Some(SHARP.min(n as u64)), ..usual };
                 let noiseless = sharp.run(&holdings, &subjects, seed)?.slopes_without_noise(label)?;
-                let usual = Release { privacy, noise: common.noise(), k: None };
                 let noised = usual.run(&holdings, &subjects, seed)?.fit(label)?.coefficients;
                 let estimates: Vec<f64> = noised.iter().map(|one| one.value.estimate).collect();
                 let shrunk: Vec<f64> = noised.iter().map(|one| one.prediction).collect();

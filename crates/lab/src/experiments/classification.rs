@@ -12,7 +12,7 @@ use crate::args::{Classification, Common};
 use crate::dataset::Dataset;
 use crate::methods::select;
 use crate::outcomes::{Outcomes, Rows, probability};
-use crate::released::{Release, Released};
+use crate::released::Released;
 use crate::runner::{Task, run as run_tasks, write, write_json};
 use crate::seeds::Seed;
 use crate::statistics::{Confidence, binomial_interval, mean};
@@ -252,8 +252,8 @@ pub(crate) fn run(arguments: &Classification, common: &Common) -> Result<()> {
                 .iter()
                 .map(|&epsilon| {
                     let privacy = Privacy { epsilon, delta: DELTA };
-                    let release = Release { privacy, noise: common.noise(), k: None };
-                    let released = release.run(&holdings, &subjects, seed.of(&epsilon.to_string()))?;
+                    let released =
+                        common.release(privacy).run(&holdings, &subjects, seed.of(&epsilon.to_string()))?;
                     examine(&released, label, &train, &test, truth)
                 })
                 .collect()

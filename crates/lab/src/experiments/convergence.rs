@@ -108,7 +108,7 @@ pub(crate) fn run(arguments: &Convergence, common: &Common) -> Result<()> {
         run_tasks("convergence", common, &tasks, |&(n, index, rows)| {
             let seed = base.of(&format!("convergence {n} {index}"));
             let (table, weights) = table(n, seed);
-            let cell = Cell::new(&table, seed, common.noise(), rows);
+            let cell = Cell::new(&table, seed, common, rows);
             privacies
                 .iter()
                 .map(|&privacy| {

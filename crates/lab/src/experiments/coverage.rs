@@ -11,7 +11,7 @@ use crate::args::{Common, Coverage};
 use crate::figure::{Panel, Scale, Series, grid};
 use crate::methods::select;
 use crate::population::{Placement, Population, PopulationMoments};
-use crate::released::{Release, explained};
+use crate::released::explained;
 use crate::runner::{Task, Work, run as run_tasks, write, write_json};
 use crate::seeds::Seed;
 use crate::statistics::{Confidence, binomial_interval, quantile};
@@ -160,7 +160,7 @@ pub(crate) fn run(arguments: &Coverage, common: &Common) -> Result<()> {
                 .iter()
                 .map(|&epsilon| {
                     let privacy = Privacy { epsilon, delta: DELTA };
-                    let release = Release { privacy, noise: common.noise(), k: None };
+                    let release = common.release(privacy);
                     let seed = seed.of(&format!("{placement:?} {epsilon}"));
                     let model = release.run(&holdings, &subjects, seed)?.fit(label)?;
                     let found = &model.coefficients;

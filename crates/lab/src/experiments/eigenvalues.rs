@@ -39,7 +39,7 @@ fn points(
     let methods = registry();
     let ridge = Ridge::new(ridge)?;
     let rows = largest_bernoulli(&methods, table.n(), &[privacy])?;
-    let cell = Cell::new(table, seed, common.noise(), rows);
+    let cell = Cell::new(table, seed, common, rows);
     let plain = methods[0].fit(&cell, privacy, ridge)?.weights;
     let truth = truth.unwrap_or(&plain);
     let chosen = |name: &str| methods.iter().find(|method| method.name() == name);

@@ -11,7 +11,6 @@ use serde_json::json;
 use super::DELTA;
 use crate::args::{Common, Map};
 use crate::family::{Drawn, Temper, Truth};
-use crate::released::Release;
 use crate::runner::{Task, run as run_tasks, write, write_json};
 use crate::seeds::Seed;
 use crate::statistics::{quantile, true_share_from};
@@ -219,7 +218,7 @@ pub(crate) fn run(arguments: &Map, common: &Common) -> Result<()> {
             let drawn = Drawn::new(temper, seed);
             let table = drawn.table(n, seed.of(&format!("{n}")));
             let privacy = Privacy { epsilon, delta: DELTA };
-            let release = Release { privacy, noise: common.noise(), k: None };
+            let release = common.release(privacy);
             let repeats = if n >= LARGE { repeats_above } else { repeats };
             let mut readings = Vec::with_capacity(repeats);
             for repeat in 0..repeats {

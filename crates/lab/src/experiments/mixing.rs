@@ -94,7 +94,7 @@ pub(crate) fn run(common: &Common) -> Result<()> {
         // Without noise and without residuals any mixing would recover the weights exactly.
         let residual = if case.epsilon.is_some() { 0.0 } else { 0.3 };
         let (table, weights) = table_with(case.n, seed, residual, feature);
-        let cell = Cell::new(&table, seed, common.noise(), case.k);
+        let cell = Cell::new(&table, seed, common, case.k);
         let privacy = case.epsilon.map(|epsilon| Privacy { epsilon, delta: DELTA });
         let error = |mixing| -> Result<f64> {
             let moments = cell.mixed_moments(privacy, mixing, case.k)?;

@@ -2,9 +2,11 @@
 
 pub(crate) mod bias;
 pub(crate) mod classification;
+pub(crate) mod cohorts;
 pub(crate) mod convergence;
 pub(crate) mod coverage;
 pub(crate) mod eigenvalues;
+pub(crate) mod forecast;
 pub(crate) mod growth;
 pub(crate) mod load;
 pub(crate) mod map;

@@ -15,7 +15,6 @@ use serde_json::json;
 use super::DELTA;
 use crate::args::{Common, Planning};
 use crate::holdings::{Column, Holdings};
-use crate::released::Release;
 use crate::runner::{Task, run as run_tasks, write, write_json};
 use crate::seeds::Seed;
 use crate::statistics::mean;
@@ -63,10 +62,16 @@ fn holdings(layout: &[usize], n: usize, label: usize, seed: Seed) -> (Holdings, 
     (Holdings::new(n, parties), slopes)
 }
 
-fn predicted(layout: &[usize], n: usize, epsilon: f64) -> Result<Outlook> {
+fn predicted(common: &Common, layout: &[usize], n: usize, epsilon: f64) -> Result<Outlook> {
     let (holdings, _) = holdings(layout, 1, 0, Seed::new(0));
     // Nothing that is expected depends on the key.
-    let study = holdings.study(n, Privacy { epsilon, delta: DELTA }, None, &MixingKey::new([0; 32]))?;
+    let study = holdings.study(
+        common.form(),
+        n,
+        Privacy { epsilon, delta: DELTA },
+        None,
+        &MixingKey::new([0; 32]),
+    )?;
     Ok(study.prospect()?.outlook(TYPICAL_SIGNAL))
 }
 
@@ -75,8 +80,7 @@ pub(crate) fn run(arguments: &Planning, common: &Common) -> Result<()> {
     let sizes = arguments.sizes.clone().unwrap_or_else(|| default_sizes.to_vec());
     let seeds = common.seeds.unwrap_or(if common.quick { 6 } else { 100 });
     let base = Seed::new(common.seed);
-    let release =
-        |epsilon: f64| Release { privacy: Privacy { epsilon, delta: DELTA }, noise: common.noise(), k: None };
+    let release = |epsilon: f64| common.release(Privacy { epsilon, delta: DELTA });
     let mut tasks = Vec::new();
     for layout in LAYOUTS {
         for &n in &sizes {
@@ -123,7 +127,7 @@ pub(crate) fn run(arguments: &Planning, common: &Common) -> Result<()> {
                 let found: Vec<&Found> = of_cell.map(|(_, result)| &result[e]).collect();
                 let over =
                     |part: &dyn Fn(&Found) -> f64| found.iter().map(|found| part(found)).collect::<Vec<_>>();
-                let plan = predicted(layout, n, epsilon)?;
+                let plan = predicted(common, layout, n, epsilon)?;
                 let error = mean(&over(&|found| found.squared_error)).sqrt();
                 let r_squared = mean(&over(&|found| found.r_squared_miss.powi(2))).sqrt();
                 let recovered = mean(&over(&|found| found.recovered));

@@ -175,7 +175,7 @@ fn measure(dataset: &Dataset, entries: &[Entry], seeds: usize, common: &Common) 
         for entry in entries {
             rows = rows.max(largest_bernoulli(std::slice::from_ref(&entry.method), train.n(), &privacies)?);
         }
-        let cell = Cell::new(&train, seed, common.noise(), rows);
+        let cell = Cell::new(&train, seed, common, rows);
         let losses = privacies
             .iter()
             .map(|&privacy| {

@@ -106,7 +106,7 @@ pub(crate) fn run(arguments: &Robustness, common: &Common) -> Result<()> {
             let dealt = table.dealt(most, seed).loosened(BOUNDS[b].1);
             let (train, test) = dealt.split(seed);
             let rows = largest_bernoulli(&methods[3..], train.n(), &privacies)?;
-            let cell = Cell::new(&train, seed.of(BOUNDS[b].0), common.noise(), rows);
+            let cell = Cell::new(&train, seed.of(BOUNDS[b].0), common, rows);
             let unit = train.mean_loss(&test);
             let (means, covariance) = cell.plain_covariance();
             let place = |column: usize| Place {

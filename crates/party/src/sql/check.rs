@@ -102,7 +102,7 @@ impl CheckQuery {
             columns.push(found);
         }
         let of_id = |reason, problem: &str, rows: u64| Found {
-            error: source.column_problem(source.id(), problem).refusing(reason),
+            error: source.column_problem(&source.id_name(), problem).refusing(reason),
             more: rows - 1,
         };
         if nameless > 0 {
@@ -116,7 +116,7 @@ impl CheckQuery {
         let counted = IdCounts { rows, duplicates, leading_zeros, capitals, small, blanks };
         let ids = (study.definition().id_kind() != IdKind::Row).then_some(counted);
         let counted = Counted { rows, ids, columns, problems };
-        Ok(Validation::of_counts(study, party, source.name(), source.id(), counted))
+        Ok(Validation::of_counts(study, party, source.name(), &source.id_name(), counted))
     }
 }
 
@@ -225,7 +225,7 @@ impl Writer<'_> {
     /// there are.
     fn id_counts(&self) -> Vec<String> {
         let (dialect, source) = self.speaks();
-        let text = dialect.plain_text_of(&dialect.identifier(source.id()));
+        let text = dialect.plain_text_of(&source.id());
         let held = [(self.id(), "id".to_owned()), (text, "written".to_owned())];
         let nameless = if self.id_is_text() { "id IS NULL OR written = ''" } else { "id IS NULL" };
         let different = format!("DISTINCT CASE WHEN {nameless} THEN NULL ELSE id END");

@@ -9,6 +9,13 @@
 use std::fmt;
 use std::str::FromStr;
 
+use potluck_release::study::IdRule;
+
+/// Characters that rules of ids are about.
+const DIGITS: &str = "0123456789";
+const UPPER: &str = "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+const LOWER: &str = "abcdefghijklmnopqrstuvwxyz";
+
 /// An engine's SQL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dialect {
@@ -43,7 +50,7 @@ impl Dialect {
     }
 
     /// A name as it stands, whatever is in it.
-    pub(super) fn identifier(self, name: &str) -> String {
+    pub(crate) fn identifier(self, name: &str) -> String {
         match self {
             Self::Postgres | Self::DuckDb => format!("\"{}\"", name.replace('"', "\"\"")),
             Self::Spark => format!("`{}`", name.replace('`', "``")),
@@ -68,7 +75,7 @@ impl Dialect {
     }
 
     /// A function of the engine's own, called.
-    pub(super) fn call(self, name: &str, arguments: &[&str]) -> String {
+    pub(crate) fn call(self, name: &str, arguments: &[&str]) -> String {
         format!("{}({})", self.function(name), arguments.join(", "))
     }
 
@@ -82,7 +89,7 @@ impl Dialect {
     }
 
     /// A literal that stands for just these characters, to be compared with [`Self::text_of`].
-    pub(super) fn text(self, text: &str) -> String {
+    pub(crate) fn text(self, text: &str) -> String {
         match self {
             // An escaped string means the same whatever standard_conforming_strings says.
             Self::Postgres if text.contains('\\') => {
@@ -124,6 +131,90 @@ impl Dialect {
         }
     }
 
+    /// What a rule makes of a text, as `potluck_release::study::id_rules` does
+    /// (docs/FORMAT.md#format-2-different-people). Characters are listed one by one, so that no
+    /// collation can take others for one of them.
+    pub(super) fn ruled(self, text: &str, rule: IdRule) -> String {
+        match rule {
+            IdRule::Trim => {
+                let blanks = [9, 10, 11, 12, 13].map(|code| self.character(code));
+                let blanks = self.concatenated(&[&["' '".to_owned()], &blanks[..]].concat());
+                let name = if self == Self::DuckDb { "trim" } else { "btrim" };
+                self.call(name, &[text, &blanks])
+            }
+            IdRule::Lowercase => {
+                let [upper, lower] = [UPPER, LOWER].map(|letters| format!("'{letters}'"));
+                self.call("translate", &[text, &upper, &lower])
+            }
+            IdRule::StripZeros => {
+                let pattern = format!("(^|[^{DIGITS}])0+([{DIGITS}])");
+                self.replaced(text, &pattern, &["1", "2"], "")
+            }
+            IdRule::Alphanumeric => self.replaced(text, &format!("[^{DIGITS}{UPPER}{LOWER}]"), &[], ""),
+            IdRule::Date => {
+                let (two, between) = (format!("([{DIGITS}]{{2}})"), "[-/.]{0,1}");
+                // What ends the text here is no line break, before which Java's $ matches, too.
+                let pattern = format!("^([{DIGITS}]{{4}}){between}{two}{between}{two};$");
+                let ended = self.concatenated(&[text.to_owned(), "';'".to_owned()]);
+                let date = self.replaced(&ended, &pattern, &["1", "2", "3"], "-");
+                let is_date = self.matches(&ended, &pattern);
+                format!("CASE WHEN {is_date} THEN {date} ELSE {text} END")
+            }
+        }
+    }
+
+    /// A text in which whatever a pattern describes is replaced by these groups of it, with
+    /// something between them.
+    fn replaced(self, text: &str, pattern: &str, groups: &[&str], between: &str) -> String {
+        let mark = if self == Self::Spark { '$' } else { '\\' };
+        let groups: Vec<String> = groups.iter().map(|group| format!("{mark}{group}")).collect();
+        let by = groups.join(between);
+        match self {
+            // An escaped string means the same whatever standard_conforming_strings says.
+            Self::Postgres => {
+                let by = format!("E'{}'", by.replace('\\', "\\\\"));
+                self.call("regexp_replace", &[text, &format!("'{pattern}'"), &by, "'g'"])
+            }
+            Self::DuckDb => {
+                self.call("regexp_replace", &[text, &format!("'{pattern}'"), &format!("'{by}'"), "'g'"])
+            }
+            Self::Spark => self.call("regexp_replace", &[text, &format!("'{pattern}'"), &format!("'{by}'")]),
+        }
+    }
+
+    /// Texts one after the other; NULL if one is.
+    fn concatenated(self, texts: &[String]) -> String {
+        match self {
+            Self::Postgres | Self::DuckDb => format!("({})", texts.join(" || ")),
+            Self::Spark => format!("{}({})", self.function("concat"), texts.join(", ")),
+        }
+    }
+
+    /// Texts one after the other, with this character between them; NULL if one is.
+    pub(super) fn chained(self, texts: &[String], separator: u32) -> String {
+        let mut all = Vec::new();
+        for (at, text) in texts.iter().enumerate() {
+            all.extend((at > 0).then(|| self.character(separator)));
+            all.push(text.clone());
+        }
+        if all.len() == 1 { all.remove(0) } else { self.concatenated(&all) }
+    }
+
+    /// An expression whose functions compare text byte by byte; NULL where a setting makes them do
+    /// otherwise.
+    pub(super) fn bytewise(self, expression: &str) -> String {
+        match self {
+            Self::Postgres | Self::DuckDb => expression.to_owned(),
+            Self::Spark => format!("CASE WHEN 'a' = 'A' OR 'a' = 'a ' THEN NULL ELSE {expression} END"),
+        }
+    }
+
+    /// The character with this code, below 128.
+    fn character(self, code: u32) -> String {
+        let name = if self == Self::Spark { "char" } else { "chr" };
+        self.call(name, &[&code.to_string()])
+    }
+
     /// The engine's own hash of what [`Self::text_of`] gave, as an integer.
     pub(super) fn hash_of_text(self, text: &str) -> String {
         match self {
@@ -149,7 +240,7 @@ impl Dialect {
     }
 
     /// A whole number or an expression as a double.
-    pub(super) fn as_double(self, expression: &str) -> String {
+    pub(crate) fn as_double(self, expression: &str) -> String {
         format!("CAST({expression} AS {})", self.double_type())
     }
 
@@ -301,8 +392,9 @@ impl Dialect {
     pub(super) fn fence(self) -> &'static str {
         match self {
             // Without it the planner would write each expression out wherever it is used, and
-            // compute it as often.
-            Self::Postgres => "\n  OFFSET 0",
+            // compute it as often. OFFSET 0 would do so too, but then no step is computed by several
+            // processes.
+            Self::Postgres => "\n  OFFSET NULL",
             Self::DuckDb | Self::Spark => "",
         }
     }
@@ -376,7 +468,7 @@ fn postgres_text(value: &str) -> String {
 }
 
 /// A type's name without what stands in brackets, where an engine may list values.
-pub(super) fn shown_type(name: &str) -> &str {
+pub(crate) fn shown_type(name: &str) -> &str {
     name.split(['(', '<']).next().unwrap_or_default()
 }
 

@@ -13,6 +13,7 @@ mod check;
 mod dialect;
 mod query;
 mod results;
+mod share;
 mod source;
 
 use std::path::Path;
@@ -23,10 +24,12 @@ use potluck_release::signing::SigningKey;
 use rand_core::CryptoRng;
 
 pub use check::CheckQuery;
+pub(crate) use dialect::shown_type;
 pub use dialect::{Dialect, UnknownDialect};
 pub use query::Query;
 pub use results::{COLUMNS, ResultRow, Results};
-pub use source::{Description, Remembered, Source, TableName};
+pub use share::{Share, Task, merged};
+pub use source::{Description, Remembered, Source, TableName, rows_query};
 
 use crate::ledger::{Purpose, Session, State};
 use crate::release::{Observer, Published, Read, Standing, Step, Terms, draw, publish_stored, reserve};
@@ -87,6 +90,18 @@ impl StagedRelease<'_> {
             ledger.check_budget(self.budget, &Purpose::of(self.study, self.party)?)?;
         }
         self.query(&standing).map(Some)
+    }
+
+    /// What each task of a cluster is told that adds up a share of the table for the next stage, in
+    /// place of its query; nothing if every stage is stored.
+    pub fn next_task(&self, ledger: &Ledger) -> Result<Option<Task>, Error> {
+        let standing = Standing::of(self.study, self.party, ledger, self.session(ledger)?.as_ref())?;
+        if standing.complete {
+            return Ok(None);
+        }
+        let fingerprint = self.query(&standing)?.fingerprint;
+        let ids = self.source.ids().to_vec();
+        Ok(Some(Task::new(self.study, self.party, ids, &standing.earlier, &fingerprint)))
     }
 
     /// Takes the result of the query that [`Self::next_query`] wrote: checks it, adds noise from

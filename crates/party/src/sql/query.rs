@@ -46,7 +46,7 @@ const NEGLIGIBLE: f64 = 1e-100;
 /// The engine's hashes of ids are added up modulo these: 2²⁶ and the largest prime below it.
 /// Together they tell two sets of ids apart but for one case in 2⁵², and no sum over 2³⁷ rows
 /// overflows.
-const MODULI: [u64; CHECKS] = [1 << 26, (1 << 26) - 5];
+pub(super) const MODULI: [u64; CHECKS] = [1 << 26, (1 << 26) - 5];
 
 /// Number of check sums.
 pub(super) const CHECKS: usize = 2;
@@ -62,6 +62,11 @@ pub struct Query {
     pub stage: &'static str,
     /// The stage's position, from 0.
     pub position: u32,
+    /// The same without what is added up: who the subjects are, and the types of the columns.
+    pub of_ids: String,
+    /// What gives every row to those that add it up themselves: the party's columns, those of the
+    /// id, and the engine's hash of the id.
+    pub of_rows: String,
 }
 
 impl Query {
@@ -99,7 +104,16 @@ impl Query {
             study.id(),
             union
         );
-        Ok(Self { text, fingerprint, stage: stage.name, position })
+        let mut of_ids = writer.ids().to_vec();
+        of_ids.push(writer.types());
+        let of_ids = format!(
+            "WITH {}\nSELECT part, number, value FROM {}\nUNION ALL SELECT part, number, value FROM {}",
+            of_ids.join(",\n"),
+            step_name("types_part"),
+            step_name("ids_part"),
+        );
+        let of_rows = writer.rows();
+        Ok(Self { text, fingerprint, stage: stage.name, position, of_ids, of_rows })
     }
 }
 
@@ -307,11 +321,20 @@ impl<'a> Writer<'a> {
 
     /// The id as it is told apart from others.
     pub(super) fn id(&self) -> String {
-        let column = self.dialect.identifier(self.source.id());
+        let id = self.source.id();
         match self.id_kind {
-            IdKind::Text => self.dialect.text_of(&column),
-            IdKind::Integer | IdKind::Row => column,
+            IdKind::Text => self.dialect.text_of(&id),
+            IdKind::Integer | IdKind::Row => id,
         }
+    }
+
+    /// Every row as it is stored, and the engine's hash of its id.
+    fn rows(&self) -> String {
+        let mut columns: Vec<String> =
+            self.columns.iter().map(|column| self.dialect.identifier(column.name())).collect();
+        columns.extend(self.source.ids().iter().map(|id| self.dialect.identifier(id)));
+        columns.push(format!("{} AS {}", self.hash(&self.id()), step_name("hash")));
+        format!("SELECT {} FROM {}", columns.join(", "), self.source.quoted_table())
     }
 
     /// The engine's own hash of an id, which only ever meets others of the same query.
@@ -357,8 +380,7 @@ impl<'a> Writer<'a> {
         let mut columns = self.stored_values();
         columns.push((self.hash(&self.id()), "hash".to_owned()));
         if self.mixed.is_some() {
-            let id = self.dialect.identifier(self.source.id());
-            columns.push((self.dialect.digest(&self.key, &id), "digest".to_owned()));
+            columns.push((self.dialect.digest(&self.key, &self.source.id()), "digest".to_owned()));
         }
         columns
     }
@@ -725,7 +747,7 @@ impl<'a> Writer<'a> {
     pub(super) fn types(&self) -> String {
         let mut columns: Vec<String> =
             self.columns.iter().map(|column| self.dialect.identifier(column.name())).collect();
-        columns.push(self.dialect.identifier(self.source.id()));
+        columns.extend(self.source.ids().iter().map(|id| self.dialect.identifier(id)));
         let from = format!("{}\n  LIMIT 1", self.source.quoted_table());
         self.part("types", "CAST(0 AS bigint)", &self.dialect.types(&columns), &from)
     }

@@ -14,6 +14,7 @@ use potluck_release::study::{Column, IdKind, TableRows};
 use zeroize::Zeroizing;
 
 use super::query::{CHECKS, Query, leading_counts, parts};
+use super::share::Whole;
 use super::source::Source;
 use crate::lost::Lost;
 use crate::sums::Sums;
@@ -50,12 +51,26 @@ pub struct Results {
     /// What to call it in messages.
     name: String,
     rows: Vec<ResultRow>,
+    /// What the shares of the table come to, if tasks of a cluster added it up.
+    added: Option<Zeroizing<Vec<u8>>>,
 }
 
 impl Results {
     /// The rows that a query gave; `name` stands for them in messages.
     pub fn new(name: &str, rows: impl IntoIterator<Item = ResultRow>) -> Self {
-        Self { name: name.to_owned(), rows: rows.into_iter().collect() }
+        Self { name: name.to_owned(), rows: rows.into_iter().collect(), added: None }
+    }
+
+    /// What tasks of a cluster added up for this query, together with what its
+    /// [`of_ids`](Query::of_ids) gave.
+    pub fn of_shares(
+        name: &str,
+        fingerprint: &str,
+        ids: impl IntoIterator<Item = ResultRow>,
+        added: Zeroizing<Vec<u8>>,
+    ) -> Self {
+        let query = ResultRow::new("query".to_owned(), 0, fingerprint.to_owned());
+        Self { added: Some(added), ..Self::new(name, ids.into_iter().chain([query])) }
     }
 
     /// The same as Arrow batches.
@@ -149,7 +164,11 @@ impl Results {
         }
         source.check_types(study, party, self.only("types")?)?;
         let (rows, checks) = self.check_ids(study, source, allowed)?;
-        let exact = Zeroizing::new(self.add_up(columns, stage, source, rows, checks)?);
+        let whole = self.whole(columns, stage, query)?;
+        let exact = Zeroizing::new(match &whole {
+            Some(whole) => self.check_whole(whole, columns, stage, source, rows, checks)?,
+            None => self.add_up(columns, stage, source, rows, checks)?,
+        });
         if self
             .rows
             .iter()
@@ -158,7 +177,7 @@ impl Results {
             return Err(self.not_a_result());
         }
         if query.position == 0 {
-            let lost = self.lost(columns, rows)?;
+            let lost = self.lost(whole.as_ref(), columns, rows)?;
             if lost_values == LostValues::Refuse {
                 lost.refuse(source.name(), columns, rows)?;
             }
@@ -178,7 +197,7 @@ impl Results {
         let (&[rows, different, nameless], rest) =
             counts.split_first_chunk::<3>().ok_or_else(|| self.not_a_result())?;
         let (&checks, positions) = rest.split_first_chunk().ok_or_else(|| self.not_a_result())?;
-        let id = |reason, problem: &str| source.column_problem(source.id(), problem).refusing(reason);
+        let id = |reason, problem: &str| source.column_problem(&source.id_name(), problem).refusing(reason);
         if nameless != 0 {
             return Err(id(Refusal::Id, "ids are missing; every row needs one"));
         }
@@ -203,8 +222,11 @@ impl Results {
     }
 
     /// How many values of each column are lost, as a first stage says.
-    fn lost(&self, columns: &[Column], rows: u64) -> Result<Lost, Error> {
-        let counts = self.counts("lost")?;
+    fn lost(&self, whole: Option<&Whole>, columns: &[Column], rows: u64) -> Result<Lost, Error> {
+        let counts = match whole {
+            Some(whole) => whole.lost.clone(),
+            None => self.counts("lost")?,
+        };
         if counts.len() != columns.len() || counts.iter().any(|&count| count > rows) {
             return Err(self.inconsistent());
         }
@@ -270,17 +292,62 @@ impl Results {
             return Err(source.refused_values(&columns[column]).refusing(Refusal::Value));
         }
         if total != rows {
-            return Err(self.problem(
-                "lacks sums, or the table was changed while the query ran; run the query again when nobody writes to the table",
-            ));
+            return Err(self.lacks_sums());
         }
         if checks != [0; CHECKS] {
-            return Err(self.problem(
-                "adds up other subjects than those whose ids it counts: the table was changed while the query ran, or gives other rows each time it is read, as a view with a LIMIT or a sample does; store what is meant as a table of its own, and run the query again",
-            ));
+            return Err(self.other_subjects());
         }
         // The sums have an owner from here on that wipes them.
         Ok(std::mem::take(&mut *sums))
+    }
+
+    /// What tasks of a cluster added up, if they did.
+    fn whole(&self, columns: &[Column], stage: &Stage, query: &Query) -> Result<Option<Whole>, Error> {
+        let Some(added) = &self.added else { return Ok(None) };
+        Whole::of(added, columns, stage, &query.fingerprint).map(Some).ok_or_else(|| self.not_a_result())
+    }
+
+    /// The sums, if they can be those of so many rows, and are of the subjects whose ids were
+    /// looked at.
+    fn check_whole(
+        &self,
+        whole: &Whole,
+        columns: &[Column],
+        stage: &Stage,
+        source: &Source,
+        rows: u64,
+        checks: [i64; CHECKS],
+    ) -> Result<Vec<i64>, Error> {
+        if whole.rows != rows {
+            return Err(self.lacks_sums());
+        }
+        // Ids that are refused here and were not there are others.
+        if whole.checks != checks || whole.refused[columns.len()] {
+            return Err(self.other_subjects());
+        }
+        if let Some(column) = whole.refused[..columns.len()].iter().position(|&refused| refused) {
+            return Err(source.refused_values(&columns[column]).refusing(Refusal::Value));
+        }
+        let width = match stage.statistic {
+            Statistic::Mixed { .. } => stage.encoder.width(),
+            Statistic::Standardise { .. } | Statistic::Moments => stage.coordinates(),
+        };
+        if !whole.sums.chunks(width).all(|sums| possible(stage, rows, sums)) {
+            return Err(self.inconsistent());
+        }
+        Ok(whole.sums.clone())
+    }
+
+    fn lacks_sums(&self) -> Error {
+        self.problem(
+            "lacks sums, or the table was changed while the query ran; run the query again when nobody writes to the table",
+        )
+    }
+
+    fn other_subjects(&self) -> Error {
+        self.problem(
+            "adds up other subjects than those whose ids it counts: the table was changed while the query ran, or gives other rows each time it is read, as a view with a LIMIT or a sample does; store what is meant as a table of its own, and run the query again",
+        )
     }
 
     fn inconsistent(&self) -> Error {

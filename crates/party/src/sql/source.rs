@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use potluck_release::Study;
 use potluck_release::files::{Audience, Existing, write_file};
 use potluck_release::remedy::{Problem, Remedy};
-use potluck_release::study::{Column, Domain, IdKind};
+use potluck_release::study::id_rules::ID_SEPARATOR;
+use potluck_release::study::{Column, Domain, IdKind, IdRule};
 use serde::{Deserialize, Serialize};
 
 use super::dialect::{Dialect, TypeKind, shown_type};
@@ -99,6 +100,20 @@ impl TableName {
     pub(super) fn parts(&self) -> &[String] {
         &self.0
     }
+
+    /// As an engine names it.
+    pub(crate) fn quoted(&self, dialect: Dialect) -> String {
+        let quoted: Vec<String> = self.0.iter().map(|part| dialect.identifier(part)).collect();
+        quoted.join(".")
+    }
+}
+
+/// The query for columns of a table as they are stored, or for all.
+pub fn rows_query(dialect: Dialect, table: &str, columns: Option<&[String]>) -> Result<String, Error> {
+    let names =
+        |columns: &[String]| -> Vec<String> { columns.iter().map(|name| dialect.identifier(name)).collect() };
+    let columns = columns.map_or_else(|| "*".to_owned(), |columns| names(columns).join(", "));
+    Ok(format!("SELECT {columns} FROM {}", TableName::parse(table)?.quoted(dialect)))
 }
 
 /// How the values of a column are stored.
@@ -119,7 +134,9 @@ pub(super) enum Stored {
 pub struct Source {
     description: Description,
     table: TableName,
-    id: String,
+    /// The columns that make up an id, and what becomes of each.
+    ids: Vec<String>,
+    rules: Vec<IdRule>,
     stored: Vec<Stored>,
 }
 
@@ -129,23 +146,14 @@ impl Source {
         let table = TableName::parse(&description.table)?;
         let columns = study.own_party(party)?.columns();
         let definition = study.definition();
-        if !definition.id_rules().is_empty() || !definition.id_columns().is_empty() {
-            return Err(Error::Table {
-                table: description.table,
-                problem: Problem::with(
-                    "cannot be read by a query, because the study has rules for its ids, which no query follows yet",
-                    Remedy::Export,
-                ),
-            });
-        }
         let refuse = |column: &str, problem: Problem| Error::Column {
             table: description.table.clone(),
             column: column.to_owned(),
             problem,
         };
         let problem = |column: &str, problem: &str| refuse(column, problem.into());
-        let id = match (&description.id, study.definition().id_kind()) {
-            (None, IdKind::Row) => {
+        let ids = match (&description.id, definition.id_kind(), definition.id_columns()) {
+            (None, IdKind::Row, _) => {
                 return Err(Error::Table {
                     table: description.table.clone(),
                     problem: Problem::with(
@@ -154,11 +162,13 @@ impl Source {
                     ),
                 });
             }
-            (named, _) => named.clone().unwrap_or_else(|| DEFAULT_ID.to_owned()),
+            // As everywhere, the study's own go before that of a party.
+            (_, _, of_study @ [_, ..]) => of_study.to_vec(),
+            (named, ..) => vec![named.clone().unwrap_or_else(|| DEFAULT_ID.to_owned())],
         };
-        if columns.iter().any(|column| column.name() == id) {
+        if let Some(id) = ids.iter().find(|id| columns.iter().any(|column| column.name() == *id)) {
             let both = Problem::with("is both the id and a column of the study", Remedy::OtherIdColumn);
-            return Err(refuse(&id, both));
+            return Err(refuse(id, both));
         }
         for column in description.booleans.iter().chain(&description.dates) {
             let known = columns.iter().find(|known| known.name() == column);
@@ -173,7 +183,7 @@ impl Source {
             }
         }
         let longest = description.dialect.longest_name();
-        let names = columns.iter().map(Column::name).chain([id.as_str()]);
+        let names = columns.iter().map(Column::name).chain(ids.iter().map(String::as_str));
         for name in names.chain(table.parts().iter().map(String::as_str)) {
             if name.is_empty() || name.chars().any(char::is_control) {
                 return Err(problem(name, "is not the name of a column"));
@@ -194,7 +204,8 @@ impl Source {
                 ));
             }
         }
-        let names: Vec<&str> = columns.iter().map(Column::name).chain([id.as_str()]).collect();
+        let names: Vec<&str> =
+            columns.iter().map(Column::name).chain(ids.iter().map(String::as_str)).collect();
         for (at, name) in names.iter().enumerate().filter(|_| description.dialect.folds_names()) {
             if let Some(other) = names[..at].iter().find(|other| other.to_lowercase() == name.to_lowercase())
             {
@@ -214,13 +225,14 @@ impl Source {
             Domain::Numeric(_) => Stored::Numbers,
         };
         let stored = columns.iter().map(stored).collect();
-        Ok(Self { description, table, id, stored })
+        let rules = definition.id_rules().to_vec();
+        Ok(Self { description, table, ids, rules, stored })
     }
 
     /// The types of columns and id are those that the built-in reader takes.
     pub(super) fn check_types(&self, study: &Study, party: &str, types: &str) -> Result<(), Error> {
         let columns = study.own_party(party)?.columns();
-        let (of_columns, of_id) = self.split_types(columns, types)?;
+        let (of_columns, of_ids) = self.split_types(columns, types)?;
         for ((column, stored), name) in columns.iter().zip(&self.stored).zip(of_columns) {
             let kind = self.dialect().kind(name);
             let problem = match (stored, kind) {
@@ -247,32 +259,47 @@ impl Source {
             };
             return Err(self.column_problem(column.name(), problem).refusing(Refusal::Type));
         }
-        let kind = self.dialect().kind(of_id);
-        let problem = match (study.definition().id_kind(), kind) {
-            (IdKind::Text, Some(TypeKind::Text))
-            | (IdKind::Integer | IdKind::Row, Some(TypeKind::Integer)) => return Ok(()),
-            (IdKind::Text, _) => format!(
-                "holds ids of type {}, but the study's ids are text; cast it to text in a view, exactly as the other parties write it",
-                shown_type(of_id)
-            ),
-            (IdKind::Integer | IdKind::Row, _) => format!(
-                "holds ids of type {}, but the study's ids are whole numbers; cast it to bigint in a view",
-                shown_type(of_id)
-            ),
-        };
-        Err(self.column_problem(&self.id, problem).refusing(Refusal::Type))
+        let is_made = self.makes_ids();
+        for (id, name) in self.ids.iter().zip(of_ids) {
+            let problem = match (study.definition().id_kind(), self.dialect().kind(name)) {
+                (IdKind::Text, Some(TypeKind::Text))
+                | (IdKind::Integer | IdKind::Row, Some(TypeKind::Integer)) => continue,
+                (IdKind::Text, Some(TypeKind::Integer)) if is_made => continue,
+                (IdKind::Text, Some(TypeKind::Date)) if is_made => {
+                    "holds dates, which engines write in forms of their own; cast it to text in a view, as YYYY-MM-DD"
+                        .to_owned()
+                }
+                (IdKind::Text, _) => format!(
+                    "holds ids of type {}, but the study's ids are text; cast it to text in a view, exactly as the other parties write it",
+                    shown_type(name)
+                ),
+                (IdKind::Integer | IdKind::Row, _) => format!(
+                    "holds ids of type {}, but the study's ids are whole numbers; cast it to bigint in a view",
+                    shown_type(name)
+                ),
+            };
+            return Err(self.column_problem(id, problem).refusing(Refusal::Type));
+        }
+        Ok(())
     }
 
-    /// The names of the types of all columns, and of the id.
-    fn split_types<'t>(&self, columns: &[Column], types: &'t str) -> Result<(Vec<&'t str>, &'t str), Error> {
+    /// The names of the types of all columns, and of those of the id.
+    fn split_types<'t>(
+        &self,
+        columns: &[Column],
+        types: &'t str,
+    ) -> Result<(Vec<&'t str>, Vec<&'t str>), Error> {
         let mut names: Vec<&str> = types.split(';').collect();
-        let of_id = names.pop().filter(|_| names.len() == columns.len()).ok_or_else(|| Error::Table {
-            table: self.description.table.clone(),
-            problem:
-                "the engine does not name a type for each column; check that the dialect is the engine's"
-                    .into(),
-        })?;
-        Ok((names, of_id))
+        if names.len() != columns.len() + self.ids.len() {
+            return Err(Error::Table {
+                table: self.description.table.clone(),
+                problem:
+                    "the engine does not name a type for each column; check that the dialect is the engine's"
+                        .into(),
+            });
+        }
+        let of_ids = names.split_off(columns.len());
+        Ok((names, of_ids))
     }
 
     pub(super) fn column_problem(&self, column: &str, problem: impl Into<Problem>) -> Error {
@@ -296,7 +323,7 @@ impl Source {
         let names: Vec<String> = columns
             .iter()
             .map(Column::name)
-            .chain([self.id.as_str()])
+            .chain(self.ids.iter().map(String::as_str))
             .map(|name| self.dialect().identifier(name))
             .collect();
         Ok(format!("SELECT {} AS types FROM {} LIMIT 1", self.dialect().types(&names), self.quoted_table()))
@@ -336,10 +363,12 @@ impl Source {
     /// Refuses a table that does not have, just once, every column that queries read.
     pub fn check_names(&self, study: &Study, party: &str, names: &[String]) -> Result<(), Error> {
         let columns = study.own_party(party)?.columns();
-        for wanted in columns.iter().map(Column::name).chain([self.id.as_str()]) {
+        for wanted in columns.iter().map(Column::name).chain(self.ids.iter().map(String::as_str)) {
             let problem = match names.iter().filter(|name| *name == wanted).count() {
                 1 => continue,
-                0 if wanted == self.id => Problem::with("is missing", Remedy::IdColumn),
+                0 if self.ids.iter().any(|id| id == wanted) && study.definition().id_columns().is_empty() => {
+                    Problem::with("is missing", Remedy::IdColumn)
+                }
                 0 => "is missing; the study expects it: check the spelling, capitals included".into(),
                 _ => "is there several times; name just one column so".into(),
             };
@@ -364,13 +393,38 @@ impl Source {
 
     /// The table as the engine names it.
     pub(super) fn quoted_table(&self) -> String {
-        let quoted: Vec<String> =
-            self.table.parts().iter().map(|part| self.dialect().identifier(part)).collect();
-        quoted.join(".")
+        self.table.quoted(self.dialect())
     }
 
-    pub(super) fn id(&self) -> &str {
-        &self.id
+    /// The columns that make up an id.
+    pub(super) fn ids(&self) -> &[String] {
+        &self.ids
+    }
+
+    /// The same as people name them.
+    pub(super) fn id_name(&self) -> String {
+        self.ids.join(", ")
+    }
+
+    /// Whether ids are made by the study's rules, rather than taken as they stand in one column.
+    pub(super) fn makes_ids(&self) -> bool {
+        !self.rules.is_empty() || self.ids.len() > 1
+    }
+
+    /// The id of a row, before it is cast to what ids are told apart by: the column itself, or what
+    /// the study's rules make of the columns. NULL where a part is missing.
+    pub(super) fn id(&self) -> String {
+        let dialect = self.dialect();
+        let columns = self.ids.iter().map(|id| dialect.identifier(id));
+        if !self.makes_ids() {
+            return columns.collect();
+        }
+        let part = |column: String| {
+            let text = dialect.plain_text_of(&column);
+            let ruled = self.rules.iter().fold(text, |text, &rule| dialect.ruled(&text, rule));
+            format!("nullif({ruled}, '')")
+        };
+        dialect.bytewise(&dialect.chained(&columns.map(part).collect::<Vec<_>>(), u32::from(ID_SEPARATOR)))
     }
 
     /// How each of the party's columns is stored, in the study's order.

@@ -455,23 +455,7 @@ impl<'a> Converter<'a> {
         let mut ids = vec![String::new(); columns.first().map_or(0, Array::len)];
         for (part, (name, array)) in names.iter().zip(columns).enumerate() {
             let place = Place { table: self.table, column: name, first, by: By::Study };
-            let array = place.read(array, plain::plain)?;
-            let known = array.data_type().is_integer()
-                || matches!(
-                    array.data_type(),
-                    DataType::Date32 | DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View
-                );
-            if !known {
-                return Err(place.column(format!(
-                    "holds ids of type {}; ids are made of text, whole numbers and dates",
-                    array.data_type()
-                )));
-            }
-            let texts = match array.data_type() {
-                DataType::Date32 => place.read(&array, plain::dates)?,
-                _ => place.read(&array, plain::texts)?,
-            };
-            for (index, text) in texts.iter().enumerate() {
+            for (index, text) in part_texts(&place, array)?.iter().enumerate() {
                 let own = apply_all(self.rules, text.unwrap_or_default());
                 if own.is_empty() {
                     let problem = "the id is missing, or nothing is left of it after the study's rules; every row needs one";
@@ -486,6 +470,27 @@ impl<'a> Converter<'a> {
         Ok(Ids::Texts(ids.into_iter().map(Some).collect()))
     }
 
+    /// The ids of rows from `first` on that stand in these columns, as they are written, and what
+    /// the study's rules make of them: nothing where a part is missing.
+    pub(crate) fn ids_as_written(&self, first: u64, columns: &[ArrayRef]) -> Result<Vec<WrittenId>, Error> {
+        let (names, _) = self.id.expect("a study whose ids are positions has no id column");
+        let mut ids = vec![(Vec::new(), Some(Vec::new())); columns.first().map_or(0, Array::len)];
+        for (name, array) in names.iter().zip(columns) {
+            let place = Place { table: self.table, column: name, first, by: By::Study };
+            for ((written, id), text) in ids.iter_mut().zip(&part_texts(&place, array)?) {
+                let text = text.unwrap_or_default();
+                let own = apply_all(self.rules, text);
+                written.push(text.to_owned());
+                if own.is_empty() {
+                    *id = None;
+                } else if let Some(id) = id {
+                    id.push(own);
+                }
+            }
+        }
+        Ok(ids)
+    }
+
     /// Puts into `subjects` who the subjects with these ids are.
     pub(crate) fn subjects(&self, ids: &Ids, subjects: &mut Vec<SubjectDigest>) {
         subjects.clear();
@@ -497,6 +502,29 @@ impl<'a> Converter<'a> {
                 self.key.add_subjects(&texts, subjects);
             }
         }
+    }
+}
+
+/// An id as it is written, part by part, and what the study's rules make of it.
+pub(crate) type WrittenId = (Vec<String>, Option<Vec<String>>);
+
+/// A part of ids as text.
+fn part_texts(place: &Place<'_>, array: &ArrayRef) -> Result<StringArray, Error> {
+    let array = place.read(array, plain::plain)?;
+    let known = array.data_type().is_integer()
+        || matches!(
+            array.data_type(),
+            DataType::Date32 | DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View
+        );
+    if !known {
+        return Err(place.column(format!(
+            "holds ids of type {}; ids are made of text, whole numbers and dates",
+            array.data_type()
+        )));
+    }
+    match array.data_type() {
+        DataType::Date32 => place.read(&array, plain::dates),
+        _ => place.read(&array, plain::texts),
     }
 }
 

@@ -5,6 +5,7 @@
 //! shows in its first bytes, not in its name.
 
 pub(crate) mod convert;
+pub(crate) mod copy;
 pub(crate) mod csv;
 mod held;
 mod ipc;
@@ -24,7 +25,7 @@ use std::time::SystemTime;
 use arrow_array::{RecordBatch, RecordBatchIterator, RecordBatchReader};
 use arrow_ipc::reader::{FileReader, StreamReader};
 use arrow_ipc::writer::StreamWriter;
-use arrow_schema::ArrowError;
+use arrow_schema::{ArrowError, Schema};
 use flate2::read::MultiGzDecoder;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ParquetRecordBatchReaderBuilder};
@@ -189,15 +190,50 @@ impl Table {
         keep: Option<&[String]>,
         tmp: &Path,
     ) -> Result<Self, Error> {
+        let batches = only(&mut *reader, keep);
+        let schema = batches.schema();
+        Self::spool_all(name, &schema, batches, tmp)
+    }
+
+    /// Takes the batches of a stream: they are held in memory while they fit into so many bytes,
+    /// and beyond that copied to an unnamed private file. With `keep`, only the columns of these
+    /// names.
+    pub fn gather(
+        name: &str,
+        mut reader: Box<dyn RecordBatchReader + '_>,
+        keep: Option<&[String]>,
+        memory: u64,
+        tmp: &Path,
+    ) -> Result<Self, Error> {
+        let mut batches = only(&mut *reader, keep);
+        let schema = batches.schema();
+        let (mut held, mut size) = (Vec::new(), 0);
+        while let Some(batch) = batches.next() {
+            let batch = batch.map_err(|_| stream_broke(name))?;
+            size += batch.get_array_memory_size() as u64;
+            held.push(batch);
+            if size > memory {
+                return Self::spool_all(name, &schema, held.into_iter().map(Ok).chain(batches), tmp);
+            }
+        }
+        let held = held.into_iter().map(Ok);
+        Self::hold(name, Box::new(RecordBatchIterator::new(held, schema)), None)
+    }
+
+    fn spool_all(
+        name: &str,
+        schema: &Schema,
+        batches: impl Iterator<Item = Result<RecordBatch, ArrowError>>,
+        tmp: &Path,
+    ) -> Result<Self, Error> {
         let file = tempfile::tempfile_in(tmp).map_err(Error::Temporary)?;
         let failed = |error: ArrowError| match error {
             ArrowError::IoError(_, error) => Error::Temporary(error),
             // Decoder messages may quote what they could not decode, so they are not passed on.
             _ => damaged(name),
         };
-        let mut batches = only(&mut *reader, keep);
-        let mut writer = StreamWriter::try_new(BufWriter::new(&file), &batches.schema()).map_err(failed)?;
-        for batch in &mut batches {
+        let mut writer = StreamWriter::try_new(BufWriter::new(&file), schema).map_err(failed)?;
+        for batch in batches {
             let batch = batch.map_err(|_| stream_broke(name))?;
             let rows = batch.num_rows();
             for at in (0..rows).step_by(SPOOLED_BATCH) {

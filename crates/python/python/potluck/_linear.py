@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -56,6 +56,10 @@ class LinearRegression(Regression):
     findings_
         What published numbers say against each of `coef_`: a list of `Finding` for each of `coef_names_`. An interval of
         the learner ``"posterior"`` holds where it is empty.
+    parts_
+        What the variance of each of `coef_` is made of: shares by name (``"privacy"``, ``"mixing"``, ``"correlations"``,
+        ``"sampling"``, ``"clipping"``, and ``"people"`` where parties hold different ones), or None where the learner does
+        not know.
     r_squared_
         Share of the label's variance that the features explain, or None where it cannot be estimated.
     model_
@@ -96,15 +100,32 @@ class LinearRegression(Regression):
             input_tags=sklearn.InputTags(two_d_array=False, categorical=True, string=True, allow_nan=True),
         )
 
+    @overload
     def predict(
-        self, data: Data, *, tmp_dir: Path | None = None, progress: Progress = None
-    ) -> npt.NDArray[np.float64]:
-        """One prediction a row of a table with the columns `feature_names_in_`.
+        self, data: Data, *, interval: None = None, tmp_dir: Path | None = None, progress: Progress = None
+    ) -> npt.NDArray[np.float64]: ...
+
+    @overload
+    def predict(
+        self, data: Data, *, interval: float, tmp_dir: Path | None = None, progress: Progress = None
+    ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], npt.NDArray[np.float64]]: ...
+
+    def predict(
+        self, data: Data, *, interval: float | None = None, tmp_dir: Path | None = None, progress: Progress = None
+    ) -> npt.NDArray[np.float64] | tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+        """One prediction a row of a table with the columns `feature_names_in_`; with a level such as ``interval=0.95``
+        three arrays: predictions, and the lower and upper ends of intervals that hold the label of a new person with this
+        probability, if what predictions miss is bell-shaped.
 
         Inputs are clamped to what the release kept of their columns, missing ones count as its centre, and the result is
-        clamped to what it kept of the label: the model knows nothing outside.
+        clamped to what it kept of the label: the model knows nothing outside. Predictions of a level are shares, and
+        have no interval.
         """
-        return self._fitted().predict(data, tmp_dir=tmp_dir, progress=progress)
+        predicted = self._fitted().predict(data, tmp_dir=tmp_dir, progress=progress)
+        if interval is None:
+            return predicted
+        low, high = self._fitted().prediction_intervals(predicted, interval)
+        return predicted, low, high
 
     def score(self, data: Data, *, tmp_dir: Path | None = None, progress: Progress = None) -> float:
         """R² of the predictions for a table that has the label's column too: 1 at best, 0 for predicting the mean.

@@ -55,8 +55,9 @@ class LogisticRegression(Regression):
         Area under the curve of true against false positives on new people.
     roc_auc_interval_
         Lower and upper end of its interval.
-    bse_, pvalues_, cov_, findings_, r_squared_, model_, dataset_
-        As `LinearRegression` has them, of the log odds; R² is that of the linear regression.
+    bse_, pvalues_, cov_, findings_, parts_, r_squared_, model_, dataset_
+        As `LinearRegression` has them, of the log odds; R² is that of the linear regression, and `parts_` has
+        ``"approximation"`` too, the allowance for what moments do not say of log odds.
     """
 
     _kind: ClassVar[Literal["linear", "logistic"]] = "logistic"

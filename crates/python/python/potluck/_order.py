@@ -39,11 +39,11 @@ class Order(NamedTuple):
 
 
 class Access(NamedTuple):
-    """How a table is read."""
+    """How a table is read. `spool` says whether a stream goes to disk; None where memory decides."""
 
     id: str
     ignore_extra: bool
-    spool: bool
+    spool: bool | None
     threads: int | None
     tmp_dir: Path | None
     memory: int | None = None

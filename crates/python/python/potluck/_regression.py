@@ -36,8 +36,11 @@ class Finding:
     kind
         ``"label-tails"`` and ``"feature-tails"``: values were cut, and the coefficient is about the cut ones;
         ``"label-unresolved"`` and ``"feature-unresolved"``: its interval cannot be relied on; ``"confounders"``: what
-        looks like its effect may come from `columns`; ``"odds-unbounded"``, ``"level-rare"`` and ``"feature-shape"``:
-        log odds are hard to tell from moments there, and their interval cannot be relied on.
+        looks like its effect may come from `columns`; ``"nobody-in-common"``, ``"overlap-undeclared"`` and
+        ``"overlap-unseen"``: the parties of the label and of the feature do not seem to hold the same people, so neither
+        its interval nor R² can be relied on; ``"label-missing"`` and ``"feature-missing"``: many values are missing, and
+        no interval shows it if that has to do with what they would be; ``"odds-unbounded"``, ``"level-rare"`` and
+        ``"feature-shape"``: log odds are hard to tell from moments there, and their interval cannot be relied on.
     columns
         Columns of other parties, for ``"confounders"``.
     text
@@ -45,14 +48,14 @@ class Finding:
     """
 
     kind: Literal[
+        "nobody-in-common",
+        "overlap-undeclared",
+        "overlap-unseen",
         "label-tails",
         "feature-tails",
         "label-unresolved",
         "feature-unresolved",
         "confounders",
-        "nobody-in-common",
-        "overlap-unseen",
-        "overlap-undeclared",
         "label-missing",
         "feature-missing",
         "odds-unbounded",
@@ -134,6 +137,7 @@ class Regression:
             [Finding(cast(Any, kind), tuple(columns), text) for kind, columns, text in of_one]
             for of_one in model.findings
         ]
+        self.parts_ = model.parts
         self.r_squared_ = model.r_squared
         return self
 
@@ -310,7 +314,8 @@ def _coefficients(model: Model) -> list[str]:
     """A table as lines, the header first; columns are as wide as what is in them."""
     tail = (1 - model.level) / 2
     rows = [["", "coef", "std err", "p-value", f"[{tail:.4g}", f"{1 - tail:.4g}]"]]
-    names = ["const", *model.features]
+    compared = ["" if one is None else f" ({one})" for one in model.references]
+    names = ["const", *(name + one for name, one in zip(model.features, compared, strict=True))]
     estimates = [model.intercept, *model.coefficients]
     known = zip(names, estimates, model.standard_errors, model.p_values(), model.intervals(), strict=True)
     for name, estimate, error, p_value, (low, high) in known:
@@ -332,12 +337,18 @@ def _coefficients(model: Model) -> list[str]:
 
 
 def _opening(model: Model) -> list[str]:
-    """What to read before the first number: no line where nothing speaks against the fit."""
-    return [f"{model.findings_heading}:", *_listed(model.opening), ""] if model.opening else []
+    """The sentence to take home, and what to read before the first number."""
+    lines = []
+    for alarm in model.alarms:
+        lines += [*textwrap.wrap(f"Careful: {alarm}", _WIDTH), ""]
+    lines += [*textwrap.wrap(model.headline, _WIDTH, break_on_hyphens=False), ""]
+    if model.opening:
+        lines += [f"{model.findings_heading}:", *_listed(model.opening), ""]
+    return lines
 
 
 def _notes(model: Model) -> list[str]:
-    notes = [f"These are {model.estimand}."]
+    notes = [f"These are {model.estimand}.", *model.collinear]
     if model.cut_to:
         notes.append(f"Cut at least to: {', '.join(model.cut_to)}.")
     if model.r_squared_mark is not None:

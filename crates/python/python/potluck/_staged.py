@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, Protocol, Union
 
 from potluck._arrow import ArrowStream
@@ -33,6 +34,10 @@ def in_engine(what: str) -> Iterator[None]:
 class Engine(Protocol):
     """What answers queries. What goes wrong in it is raised as `RemoteError`."""
 
+    @property
+    def adds_up(self) -> bool:
+        """Whether it runs this package's own code on its rows, in place of queries for sums."""
+
     def names(self, query: str) -> list[str]:
         """The names of the columns of a query's result."""
 
@@ -41,6 +46,9 @@ class Engine(Protocol):
 
     def rows(self, query: str) -> Answer:
         """All rows that a query gives."""
+
+    def shares(self, query: str, task: str) -> list[bytes]:
+        """What a task comes to on the rows that a query gives: those of shares of them."""
 
 
 def run(
@@ -61,14 +69,42 @@ def run(
     staged.take_names(engine.names(staged.names_query()))
     staged.take_types(engine.text(staged.types_query()))
     with reporting(progress, study.rows) as report:
-        while (query := staged.next_query()) is not None:
-            position, text = query
+        stages = _added(staged, engine) if engine.adds_up else _answered(staged, engine)
+        for position, feed in stages:
             if report:
                 report(position + 1, 0)
-            staged.feed(engine.rows(text))
+            feed()
             if report:
                 report(position + 1, study.rows)
     return staged.finish()
+
+
+def _answered(staged: StagedRelease, engine: Engine) -> Iterator[tuple[int, Callable[[], None]]]:
+    """The stages that are left, each with what has the engine compute it and takes its answer."""
+    while (query := staged.next_query()) is not None:
+        position, text = query
+        yield position, partial(_feed, staged, engine, text)
+
+
+def _feed(staged: StagedRelease, engine: Engine, text: str) -> None:
+    staged.feed(engine.rows(text))
+
+
+def _added(staged: StagedRelease, engine: Engine) -> Iterator[tuple[int, Callable[[], None]]]:
+    """The same where tasks add up. Ids are looked at once: the later stages are held against the same answer, so they are
+    of the same subjects."""
+    ids: list[tuple[str, int, str]] = []
+    while (next_task := staged.next_task()) is not None:
+        position, task, rows, of_ids = next_task
+        yield position, partial(_feed_shares, staged, engine, ids, of_ids, rows, task)
+
+
+def _feed_shares(
+    staged: StagedRelease, engine: Engine, ids: list[tuple[str, int, str]], of_ids: str, rows: str, task: str
+) -> None:
+    if not ids:
+        ids.extend(engine.rows(of_ids))  # type: ignore[arg-type]
+    staged.feed_shares(ids, engine.shares(rows, task))
 
 
 def validate(study: Study, party: str, engine: Engine, *, dialect: str, table: str, id: str | None) -> dict[str, Any]:

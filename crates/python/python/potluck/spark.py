@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+import math
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Literal
 
-from potluck import _staged
+from potluck import _potluck, _staged
 from potluck._arrow import Path
 from potluck._errors import InputError, UsageError
 from potluck._order import Order
@@ -16,13 +18,110 @@ from potluck._staged import Answer, in_engine
 __all__ = ["release", "validate"]
 
 
-class _View:
-    """A DataFrame under a name of its own in its session, while a release lasts. Spark SQL only: no Python runs on the
-    cluster, and no row of the table comes here."""
+# What executors must have.
+_VERSION = _potluck.__version__
+# An archive of this name among those of a session (``--archives potluck.zip#potluck-package``) holds the package.
+_ARCHIVE = "potluck-package"
+# Shares that are merged here without a step in between.
+_SHARES = 64
 
-    def __init__(self, frame: Any, name: str) -> None:
+
+def _found() -> Callable[[Iterable[Any]], Iterator[Any]]:
+    """What tells which version of this package an executor has. It goes there as it is written, and imports nothing of the
+    package's where that may be missing."""
+    archive = _ARCHIVE
+
+    def found(batches: Iterable[Any]) -> Iterator[Any]:
+        import os
+        import sys
+
+        import pyarrow
+
+        for _ in batches:
+            pass
+        if os.path.isdir(archive) and archive not in sys.path:
+            sys.path.insert(0, archive)
+        try:
+            from potluck import __version__ as version
+        except Exception as error:
+            version = type(error).__name__
+        yield pyarrow.RecordBatch.from_pydict({"version": [version]})
+
+    return found
+
+
+def _added(task: str) -> Callable[[Iterable[Any]], Iterator[Any]]:
+    """What adds up the rows of a partition."""
+    archive = _ARCHIVE
+
+    def added(batches: Iterable[Any]) -> Iterator[Any]:
+        import os
+        import sys
+
+        import pyarrow
+
+        if os.path.isdir(archive) and archive not in sys.path:
+            sys.path.insert(0, archive)
+        from potluck import _potluck
+
+        share = _potluck.Share(task)
+        for batch in batches:
+            share.add(batch)
+        yield pyarrow.RecordBatch.from_pydict({"share": [share.finish()]}, pyarrow.schema([("share", pyarrow.binary())]))
+
+    return added
+
+
+def _merged() -> Callable[[Iterable[Any]], Iterator[Any]]:
+    """What makes one share of those of a partition, if there are any."""
+    archive = _ARCHIVE
+
+    def merged(batches: Iterable[Any]) -> Iterator[Any]:
+        import os
+        import sys
+
+        import pyarrow
+
+        if os.path.isdir(archive) and archive not in sys.path:
+            sys.path.insert(0, archive)
+        from potluck import _potluck
+
+        whole = None
+        for batch in batches:
+            for share in batch.column(0):
+                parts = [share.as_py()] if whole is None else [whole, share.as_py()]
+                whole = _potluck.merged(parts)
+        if whole is not None:
+            yield pyarrow.RecordBatch.from_pydict({"share": [whole]}, pyarrow.schema([("share", pyarrow.binary())]))
+
+    return merged
+
+
+def _is_on_executors(session: Any) -> bool:
+    """Whether executors have this package in this version: as many tasks look as run at a time. Says so if not."""
+    try:
+        tasks = max(1, int(session.sparkContext.defaultParallelism))
+        found = session.range(0, tasks, 1, tasks).mapInArrow(_found(), "version string").distinct().collect()
+        versions = sorted(str(row[0]) for row in found)
+    except Exception as error:
+        versions = [type(error).__name__]
+    if versions == [_VERSION]:
+        return True
+    warnings.warn(
+        f"executors do not have potluck {_VERSION} ({', '.join(versions)}), so Spark SQL computes the sums, which "
+        "takes longer and gives the same; docs/SCALE.md says how the package gets there",
+        stacklevel=3,
+    )
+    return False
+
+
+class _View:
+    """A DataFrame under a name of its own in its session, while a release lasts. No row of the table comes here."""
+
+    def __init__(self, frame: Any, name: str, adds_up: bool = False) -> None:
         self._frame = frame
         self._name = name
+        self.adds_up = adds_up
 
     def __enter__(self) -> _View:
         with in_engine("did not take the DataFrame"):
@@ -62,6 +161,15 @@ class _View:
     def rows(self, query: str) -> Answer:
         return self._collect(query)
 
+    def shares(self, query: str, task: str) -> list[bytes]:
+        with in_engine("did not add up the rows"):
+            shares = self._frame.sparkSession.sql(query).mapInArrow(_added(task), "share binary")
+            count = shares.rdd.getNumPartitions()
+            if count > _SHARES:
+                # Each merges about as many as are left for the last one.
+                shares = shares.repartition(math.isqrt(count)).mapInArrow(_merged(), "share binary")
+            return [bytes(row[0]) for row in shares.collect()]
+
 
 def _view_name(study: Study, party: str, df: Any) -> str:
     """The same name whenever the call is made again, and no other party's."""
@@ -75,6 +183,7 @@ def release(
     party: str,
     df: Any,
     *,
+    engine: Literal["sql", "native"] = "sql",
     id: str | None = None,
     ledger: Path | None = None,
     budget: str | None = None,
@@ -88,9 +197,10 @@ def release(
 ) -> Published:
     """Publishes a party's columns from a DataFrame of Spark, once, and charges the ledger.
 
-    Every stage is one Spark SQL query over the DataFrame: executors encode and sum, at most one row for each mixed row
-    comes back, and noise is added here. No Python runs on the cluster. If it is interrupted, make the same call again: it
-    goes on where it stopped, with the same noise and one charge.
+    Every stage is computed where the data is: executors encode and sum, sums alone come back, and noise is added here. By
+    default one Spark SQL query does it, and no Python runs on the cluster; with ``engine="native"`` this package's own code
+    does, on executors that have it. The sums are the same to the last bit. If it is interrupted, make
+    the same call again: it goes on where it stopped, with the same noise and one charge.
 
     Parameters
     ----------
@@ -101,6 +211,9 @@ def release(
     df
         The party's table. It is computed anew for each of the four stages and must give the same rows every time: write
         out, and read back, what depends on chance or on tables that change.
+    engine
+        ``"sql"``, or ``"native"``: tasks of `mapInArrow` add up their partitions, and what they come to is merged. Executors
+        need this package in this version, and pyarrow; where they lack it, a warning says so, and SQL is used.
     id
         The column that holds the ids; ``id`` by default. A study whose ids are positions needs a column that holds them.
     ledger
@@ -112,10 +225,13 @@ def release(
     signing_key, accept_low_accuracy, accept_lost_values, overwrite, confirm
         As in `potluck.release`.
     progress
-        As in `potluck.release`, told before and after each query.
+        As in `potluck.release`, told before and after each stage.
     """
+    if engine not in ("sql", "native"):
+        raise UsageError(f"engine is {engine!r}; give \"sql\" or \"native\"")
     name = _view_name(study, party, df)
-    with _View(df, name) as view:
+    native = engine == "native" and _is_on_executors(df.sparkSession)
+    with _View(df, name, native) as view:
         view.refuse_padded()
         return _staged.run(
             study,

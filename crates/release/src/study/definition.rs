@@ -380,6 +380,20 @@ impl Party {
         &self.columns
     }
 
+    /// How they are laid out in the release of a table of so many rows.
+    fn layout(&self, rows: TableRows) -> Layout {
+        let encoders = self.columns.iter().map(Column::encoder).collect();
+        match rows {
+            TableRows::Exactly(_) => Layout::new(encoders),
+            TableRows::About(rows) => {
+                let declared =
+                    |column: &Column| Declared { may_miss: column.may_miss(), typical: column.typical };
+                let declared: Vec<Declared> = self.columns.iter().map(declared).collect();
+                Layout::of_cohort(encoders, &declared, rows)
+            }
+        }
+    }
+
     /// Number of encoded columns.
     pub fn width(&self) -> usize {
         self.columns.iter().map(|column| column.encoder().width()).sum()
@@ -460,16 +474,23 @@ impl Definition {
 
     /// How the columns of a party are laid out in its release.
     pub fn layout(&self, party: &Party) -> Layout {
-        let encoders = party.columns.iter().map(Column::encoder).collect();
-        match self.table_rows(party) {
-            TableRows::Exactly(_) => Layout::new(encoders),
-            TableRows::About(rows) => {
-                let declared =
-                    |column: &Column| Declared { may_miss: column.may_miss(), typical: column.typical };
-                let declared: Vec<Declared> = party.columns.iter().map(declared).collect();
-                Layout::of_cohort(encoders, &declared, rows)
-            }
-        }
+        party.layout(self.table_rows(party))
+    }
+
+    /// The same of all parties if the study were about so many people, and each party about as much
+    /// larger or smaller.
+    pub(super) fn layouts_at(&self, rows: u64) -> Vec<Layout> {
+        let scaled = |own: u64| {
+            let scaled = u128::from(own) * u128::from(rows) / u128::from(self.rows.max(1));
+            u64::try_from(scaled).unwrap_or(u64::MAX).max(2)
+        };
+        let layout = |party: &Party| {
+            party.layout(match self.table_rows(party) {
+                TableRows::Exactly(_) => TableRows::Exactly(rows),
+                TableRows::About(own) => TableRows::About(scaled(own)),
+            })
+        };
+        self.parties.iter().map(layout).collect()
     }
 
     /// The share of the smaller party's people that two parties are declared to have in common:

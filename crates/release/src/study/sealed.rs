@@ -3,15 +3,16 @@
 use std::path::Path;
 
 use potluck_core::accounting::{Mu, MuSquared};
-use potluck_core::calibrated::{Layout, PartyPlan};
+use potluck_core::calibrated::{Layout, PartyPlan, Plan};
 use potluck_core::encoding::{Ball, Q};
 use potluck_core::mixing::MixingKey;
+use potluck_core::planning::forecast::{Crowds, Released};
 use potluck_core::planning::{Prospect, smallest_useful_rows};
 use potluck_core::stage::Stage;
 use serde::Serialize;
 
 use super::document::{Document, SealedSection, Source};
-use super::{Column, Definition, Method, Party, Seal, checks, read_text};
+use super::{Definition, Method, Party, Seal, checks, read_text};
 use crate::place::{Key, Place};
 use crate::{Error, canonical};
 
@@ -199,28 +200,93 @@ impl Study {
 
     /// How accurate regressions will be, from public facts only.
     pub fn prospect(&self) -> Result<Prospect, Error> {
+        self.prospect_at(self.usual_overlap())
+    }
+
+    /// The share of the smaller one's people that any two parties are taken to have in common, if
+    /// nobody says more: the middle of what the study declares, all of them where it declares
+    /// nothing.
+    pub fn usual_overlap(&self) -> f64 {
+        let definition = &self.definition;
+        let names: Vec<&str> = definition.parties().iter().map(Party::name).collect();
+        let pairs = names
+            .iter()
+            .enumerate()
+            .flat_map(|(at, one)| names[..at].iter().map(move |other| (*one, *other)));
+        let shares: Vec<f64> = pairs
+            .map(|(one, other)| match definition.overlap(one, other) {
+                [least, largest] if least <= 0.0 && largest >= 1.0 => 1.0,
+                [least, largest] => f64::midpoint(least, largest),
+            })
+            .collect();
+        if shares.is_empty() { 1.0 } else { shares.iter().sum::<f64>() / shares.len() as f64 }
+    }
+
+    /// The same if any two parties have this share of the smaller one's people in common.
+    pub fn prospect_at(&self, overlap: f64) -> Result<Prospect, Error> {
         let parties = self.definition.parties();
         let plans =
             parties.iter().map(|party| self.calibrated(party.name())).collect::<Result<Vec<_>, _>>()?;
         let plans: Option<Vec<&PartyPlan>> = plans.into_iter().collect();
         if let Some(plans) = plans {
             let layouts: Vec<Layout> = plans.iter().map(|plan| plan.layout().clone()).collect();
-            return Ok(Prospect::calibrated(plans[0].plan(), &layouts));
+            return Ok(Prospect::calibrated(plans[0].plan(), &layouts).with_overlap(overlap));
         }
         let noise = parties.iter().map(|party| Ok((party.width(), self.mixed_noise(party.name())?.1)));
         let noise = noise.collect::<Result<Vec<_>, Error>>()?;
         Ok(Prospect::mixed(self.definition.rows(), self.seal.k(), &noise))
     }
 
+    /// How its columns are released, as far as standard errors go.
+    pub fn released(&self) -> Result<Released, Error> {
+        let parties = self.definition.parties();
+        let plans = parties.iter().map(|party| self.calibrated(party.name()));
+        let plans: Option<Vec<&PartyPlan>> = plans.collect::<Result<Option<Vec<_>>, _>>()?;
+        if let Some(plans) = plans {
+            let layouts: Vec<Layout> = plans.iter().map(|plan| plan.layout().clone()).collect();
+            return Ok(Released::calibrated(plans[0].plan(), &layouts));
+        }
+        let noise = parties.iter().map(|party| Ok(self.mixed_noise(party.name())?.1));
+        let noise = noise.collect::<Result<Vec<_>, Error>>()?;
+        Ok(Released::mixed(self.definition.rows(), self.seal.k(), &self.layouts(), &noise))
+    }
+
+    /// Its columns released by the method that is made for few people, and by none but noise on
+    /// each row: the other ways there are, at the same privacy.
+    pub(crate) fn other_ways(&self) -> Vec<Released> {
+        let (layouts, rows, mu) = (self.layouts(), self.definition.rows(), self.mu());
+        let noise = |layout: &Layout| 2.0 * (layout.effective_width() as f64).sqrt() / mu.to_f64();
+        let noise: Vec<f64> = layouts.iter().map(noise).collect();
+        let width: usize = layouts.iter().map(Layout::width).sum();
+        let fewest = (10.0 * (rows as f64).sqrt() * mu.to_f64()) as u64;
+        let mixed = |k: u64| Released::mixed(rows, k, &layouts, &noise);
+        let calibrated =
+            Plan::new(rows, mu, &layouts, None).map(|plan| Released::calibrated(&plan, &layouts));
+        let others = [mixed(fewest.max(3 * width as u64).min(rows)), mixed(rows)];
+        calibrated.into_iter().chain(others).collect()
+    }
+
+    /// How many people it would take to resolve effects by a calibrated release of these columns at
+    /// this privacy; not known for other methods, or where k is given.
+    pub(crate) fn crowds(&self) -> Option<Crowds> {
+        self.follows_the_rule().then(|| Crowds::new(self.mu(), &self.layouts()))
+    }
+
+    fn follows_the_rule(&self) -> bool {
+        self.definition.method == Method::Calibrated && self.origin().definition.k.is_none()
+    }
+
+    fn layouts(&self) -> Vec<Layout> {
+        self.definition.layouts_at(self.definition.rows)
+    }
+
     /// The smallest number of subjects at which a calibrated study of these columns at this privacy
     /// becomes useful; not known for other methods, or where k is given.
-    pub fn smallest_useful_rows(&self) -> Option<u64> {
-        if self.definition.method != Method::Calibrated || self.origin().definition.k.is_some() {
+    pub fn smallest_useful_rows(&self, overlap: f64) -> Option<u64> {
+        if !self.follows_the_rule() {
             return None;
         }
-        let layout = |party: &Party| Layout::new(party.columns.iter().map(Column::encoder).collect());
-        let layouts: Vec<Layout> = self.definition.parties.iter().map(layout).collect();
-        smallest_useful_rows(self.mu(), &layouts)
+        smallest_useful_rows(self.mu(), |rows| self.definition.layouts_at(rows), overlap)
     }
 
     /// The same study with another number of subjects, which makes it another study: for

@@ -6,7 +6,7 @@ use potluck_release::model::{Coefficient, Estimate, Kind, Term};
 use super::{Geometry, Layout, Said, axis_title, grid, palette, rise, row_label, step, svg, upright};
 use crate::drawing::{Axis, Canvas, Colour, Place};
 use crate::numbers::{self, Rounding};
-use crate::words::{self, distinguishable, label_unit, per_unit};
+use crate::words::{self, label_unit, per_unit};
 
 /// Intervals that include 0, and reach farther than half of all do, lengthen the scale on either
 /// side by at most this part of it: they say little else than how wide they are.
@@ -30,7 +30,7 @@ pub fn coefficient_plot_in(model: &Model, layout: Layout) -> String {
     // Half a dot of room at both ends.
     let axis = Axis::linear(range(&model.coefficients), (geometry.left + 6.0, geometry.right - 6.0));
     let rows: Vec<String> = model.coefficients.iter().map(|one| in_words(model, one)).collect();
-    let clear = model.coefficients.iter().filter(|one| distinguishable(&one.value)).count();
+    let clear = model.coefficients.iter().filter(|one| one.value.excludes_zero()).count();
     let said = Said {
         title: format!(
             "Coefficients of the {} of {}",
@@ -91,7 +91,7 @@ fn whisker(canvas: &mut Canvas, axis: &Axis, y: f64, coefficient: &Coefficient) 
     if [value.low, value.estimate, value.high].iter().any(|end| end.is_nan()) {
         return;
     }
-    let clear = distinguishable(value);
+    let clear = value.excludes_zero();
     let (colour, width): (Colour, f64) = if clear { (palette::CLEAR, 2.4) } else { (palette::UNCLEAR, 1.8) };
     let (low, high) = (axis.at(value.low), axis.at(value.high));
     let is_marked = !coefficient.findings.is_empty();
@@ -147,7 +147,7 @@ fn range(coefficients: &[Coefficient]) -> (f64, f64) {
     extents.sort_by(f64::total_cmp);
     // The lower one of two in the middle, so that of two coefficients one does not set the scale.
     let usual = extents.get(extents.len().saturating_sub(1) / 2).copied().unwrap_or(1.0);
-    let whole = measure.iter().filter(|value| distinguishable(value) || extent(value) <= usual);
+    let whole = measure.iter().filter(|value| value.excludes_zero() || extent(value) <= usual);
     let span = |(low, high): (f64, f64), value: &Estimate| (low.min(value.low), high.max(value.high));
     let (low, high) = whole.fold((0.0_f64, 0.0_f64), span);
     let more = CUT * (high - low);

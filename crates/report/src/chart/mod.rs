@@ -6,9 +6,12 @@
 
 pub(crate) mod coefficients;
 pub(crate) mod correlations;
+pub(crate) mod distributions;
 pub(crate) mod noise;
 pub(crate) mod noticed;
+pub(crate) mod overlaps;
 pub(crate) mod parts;
+pub(crate) mod people;
 pub(crate) mod preview;
 
 use maud::{Markup, PreEscaped, html};
@@ -64,11 +67,13 @@ mod palette {
     pub(super) const CLIPPING: Colour = "#6B3F8F";
     /// Allowance for what moments do not say.
     pub(super) const APPROXIMATION: Colour = "#8A3B56";
+    /// Who is where: what is not known of it.
+    pub(super) const PEOPLE: Colour = "#A8326E";
     /// What lies behind the chart.
     pub(super) const SURFACE: Colour = "#FFFFFF";
 
     #[cfg(test)]
-    pub(super) const ALL: [Colour; 13] = [
+    pub(super) const ALL: [Colour; 14] = [
         INK,
         SOFT,
         GRID,
@@ -80,6 +85,7 @@ mod palette {
         CORRELATIONS,
         SAMPLING,
         CLIPPING,
+        PEOPLE,
         APPROXIMATION,
         SURFACE,
     ];

@@ -82,7 +82,7 @@ pub(super) fn run(arguments: &HubGet, settings: &Settings<'_>) -> Result<()> {
             dataset.content_hash(),
             dataset.columns().rows(),
             dataset.columns().names().len(),
-            joint.in_numbers()
+            joint.in_short()
         )
     })
 }

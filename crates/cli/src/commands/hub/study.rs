@@ -44,8 +44,8 @@ fn create(arguments: &HubStudyCreate, settings: &Settings<'_>) -> Result<()> {
         "Study {:?}, id {}\nEach party's release: {}\nAll releases jointly: {}",
         study.definition().name(),
         study.id(),
-        Guarantee::of_party(&study).in_numbers(),
-        joint.in_numbers()
+        Guarantee::of_party(&study).in_short(),
+        joint.in_short()
     ));
     let NewInvitations { created, invitations } = hub.create_study(&study, &text, arguments.early)?;
     let address = hub.page(study.id());

@@ -12,8 +12,10 @@ use serde_json::json;
 
 use super::membership::Membership;
 use super::{Restored, check_continuity_unless, check_open, current_log, drawn_release, was_revoked};
+use crate::args::Data;
 use crate::args::party::PartyRelease;
 use crate::commands::Settings;
+use crate::commands::data::Place;
 use crate::commands::release::{ledger_path, release_table};
 use crate::exit::WrongUsage;
 
@@ -172,11 +174,15 @@ fn draw(
         // A release that is there is never replaced by another: that would be a second charge.
         existing: Existing::Keep,
         signing_key: Some(membership.signing_key.clone()),
-        inputs: [membership.study_file()].into_iter().chain(arguments.data.clone()).collect(),
+        inputs: [membership.study_file()]
+            .into_iter()
+            .chain(arguments.data.as_ref().and_then(Data::file).cloned())
+            .collect(),
         accept_low_accuracy: arguments.accepted.low_accuracy,
         lost_values: LostValues::accepted(arguments.accepted.lost_values),
     };
     let access = settings.access(&arguments.id, arguments.ignore_extra);
-    let data = arguments.data.as_deref();
-    Ok(release_table(order, data, &access, arguments.yes, settings.printer)?.repeated)
+    let table = arguments.table.as_deref();
+    let place = arguments.data.as_ref().map(|data| Place::new(data, table)).transpose()?;
+    Ok(release_table(order, place, &access, arguments.yes, settings.printer)?.repeated)
 }

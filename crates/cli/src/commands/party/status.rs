@@ -134,9 +134,17 @@ struct Own {
     /// Whether the coordinator undid our acceptance.
     revoked: bool,
     drawn: Option<String>,
-    released: bool,
-    /// Whether what is published is what we drew.
-    same: bool,
+    published: Published,
+}
+
+/// What is published of us.
+#[derive(PartialEq)]
+enum Published {
+    Nothing,
+    /// What we drew.
+    Ours,
+    /// Something that is not kept here.
+    Another,
 }
 
 impl Own {
@@ -147,36 +155,42 @@ impl Own {
             accepted: log.keys().contains_key(&membership.party),
             revoked: was_revoked(log, &membership.party),
             drawn: drawn.map(|release| release.content_hash().to_owned()),
-            released: released.is_some(),
-            same: released.map(|file| file.content_hash.as_str()) == drawn.map(Release::content_hash),
+            published: match released {
+                None => Published::Nothing,
+                Some(file) if drawn.is_some_and(|drawn| drawn.content_hash() == file.content_hash) => {
+                    Published::Ours
+                }
+                Some(_) => Published::Another,
+            },
         }
     }
 
     fn to_json(&self) -> Value {
-        json!({ "party": self.party, "accepted": self.accepted, "drawn": self.drawn, "released": self.released })
+        let released = self.published != Published::Nothing;
+        json!({ "party": self.party, "accepted": self.accepted, "drawn": self.drawn, "released": released })
     }
 
     /// What is left to do; the commands say for whom if we are `several`.
     fn in_words(&self, address: &str, several: bool) -> String {
         let Self { party, .. } = self;
         let whose = if several { format!(" --party {party}") } else { String::new() };
-        match (self.accepted, &self.drawn, self.released) {
+        match (self.accepted, &self.drawn, &self.published) {
             (false, ..) if self.revoked => format!(
                 "you ({party}): the coordinator undid your acceptance; accept again with the new invitation: `potluck party accept {address} --token-file FILE --signing-key FILE`"
             ),
             (false, ..) => format!(
                 "you ({party}): no acceptance of yours stands; accept again with `potluck party accept {address} --signing-key FILE`"
             ),
-            (true, None, false) => {
+            (true, None, Published::Nothing) => {
                 format!(
                     "you ({party}): accepted; release with `potluck party release {address}{whose} --data FILE`"
                 )
             }
-            (true, Some(_), false) => format!(
+            (true, Some(_), Published::Nothing) => format!(
                 "you ({party}): the release is drawn but not uploaded; run `potluck party release {address}{whose}` again, at no further charge"
             ),
-            (true, _, true) if self.same => format!("you ({party}): released; nothing is left to do"),
-            (true, _, true) => {
+            (true, _, Published::Ours) => format!("you ({party}): released; nothing is left to do"),
+            (true, _, Published::Another) => {
                 format!("you ({party}): released, but the release that is published is not kept here")
             }
         }

@@ -6,6 +6,7 @@
 
 mod centres;
 mod clipping;
+mod distribution;
 mod made_up;
 mod present;
 
@@ -16,6 +17,7 @@ use present::Clipped;
 
 pub use centres::Centre;
 pub use clipping::{Clipping, Tails};
+pub use distribution::{Distribution, Known, Quantile, distributions};
 pub use present::PresentValues;
 
 /// Means and covariances within one party, in standardised units, noise included.
@@ -69,9 +71,10 @@ impl LocalMoments {
             covariance[j * width + i] = entry;
         }
         let noise = party.moment_noise(frame.ball)?;
-        let typical = present
-            .as_ref()
-            .map_or(n, |present| present.pairs.iter().sum::<f64>() / present.pairs.len() as f64);
+        let typical = present.as_ref().map_or(n, |present| {
+            let squares: f64 = present.pairs.iter().map(|both| both.powi(-2)).sum();
+            (present.pairs.len() as f64 / squares).sqrt()
+        });
         let noise_of_product = noise.product.get() as f64 / (typical * q * q);
         if let Some(present) = &present {
             let clipped = Clipped {

@@ -2,7 +2,6 @@
 //! (docs/LEARNERS.md#different-people).
 
 use crate::calibrated::{CalibratedError, PartyPlan};
-use crate::noise::Sigma;
 use crate::planning::kept_by_ball;
 use crate::stage::pairs;
 
@@ -25,19 +24,15 @@ impl PresentValues {
         let (Some(presence), Some(joint)) = (party.layout().presence(), party.joint_noise()) else {
             return Ok(None);
         };
-        let counts = party.present(sums)?;
-        let variance = |sigma: Sigma| (sigma.get() as f64).powi(2);
-        let (second, third) = (party.count_noise()[1], variance(joint.own));
-        let error = |group: usize| {
-            let second = variance(second[group]);
-            (second * third / (second + third)).sqrt()
-        };
+        let (counts, errors) = (party.present(sums)?, party.present_errors());
         let groups = party.layout().encoded_groups();
         let count = presence.count();
         let mut both: Vec<f64> = (0..count * count).map(|at| counts[at / count]).collect();
         let found = &sums[2][sums[2].len() - count * (count - 1) / 2..];
         for ((g, h), &sum) in pairs(count).zip(found) {
-            let possible = (sum as f64).min(counts[g]).min(counts[h]).max(1.0);
+            let most = counts[g].min(counts[h]);
+            // What its noise hides says nothing, and would blow up what is divided by it.
+            let possible = (sum as f64).max(joint.both.get() as f64).min(most).max(1.0);
             both[g * count + h] = possible;
             both[h * count + g] = possible;
         }
@@ -45,7 +40,7 @@ impl PresentValues {
         let shared = always.map(|column| presence.group(column));
         Ok(Some(Self {
             may_miss: groups.iter().map(|&group| Some(group) != shared).collect(),
-            counts: groups.iter().map(|&group| (counts[group], error(group))).collect(),
+            counts: groups.iter().map(|&group| (counts[group], errors[group])).collect(),
             pairs: groups
                 .iter()
                 .flat_map(|&g| groups.iter().map(move |&h| (g, h)))

@@ -53,6 +53,13 @@ pub struct ShareConcerns {
     pub label_unresolved: bool,
     /// Features that are lopsided or have heavy tails.
     pub feature_tails: Vec<usize>,
+    /// Features whose party and the label's do not have in common what they should, by what is
+    /// wrong.
+    pub overlaps: Vec<(OverlapConcern, Vec<usize>)>,
+    /// Many labels are missing.
+    pub label_missing: bool,
+    /// Features of which many values are missing.
+    pub feature_missing: Vec<usize>,
 }
 
 impl Concern {
@@ -140,10 +147,22 @@ pub(super) fn of_share(evidence: &Evidence<'_>, label: usize, features: &[usize]
         let clipping = &evidence.clipping[column];
         is_lopsided(clipping) || is_heavy(clipping)
     };
+    let people = &evidence.people;
+    let home = evidence.party_of(label);
+    let overlap = |column: usize| people.overlap(evidence.party_of(column), home).and_then(Overlap::concern);
+    let of_concern = |concern: OverlapConcern| {
+        let about: Vec<usize> =
+            features.iter().copied().filter(|&column| overlap(column) == Some(concern)).collect();
+        (!about.is_empty()).then_some((concern, about))
+    };
+    let often_missing = |column: &usize| people.is_often_missing(*column);
     ShareConcerns {
         label_tails: has_tails(label),
         label_unresolved: is_unresolved(evidence, label),
         feature_tails: features.iter().copied().filter(|&column| has_tails(column)).collect(),
+        overlaps: OverlapConcern::ALL.into_iter().filter_map(of_concern).collect(),
+        label_missing: people.is_often_missing(label),
+        feature_missing: features.iter().copied().filter(often_missing).collect(),
     }
 }
 

@@ -8,6 +8,7 @@ use super::correlations::Purpose;
 use super::evidence::{Evidence, Sample};
 use super::learned::Learned;
 use super::sharing;
+use super::shifts::Shift;
 use crate::learn::{Interval, LearnError, Level, student};
 
 /// How many parts the mixed rows are split into.
@@ -125,32 +126,6 @@ impl<'a> Judge<'a> {
             .sum::<f64>()
     }
 
-    /// What scores hold because the people that two parties have in common differ from others: the
-    /// products of the means of two parts over these people.
-    fn moved(&self, sample: &Sample, w: &[f64]) -> f64 {
-        let people = &self.evidence.people;
-        if people.presence.is_empty() {
-            return 0.0;
-        }
-        let (d, size) = (self.features.len(), self.parties.len());
-        let loading = self.loading(w);
-        let mean = |i: usize, j: usize| {
-            let along =
-                loading.col(i).transpose() * sample.gram.col(d + 1 + self.parties[j]).subrows(0, d + 1);
-            along / sample.scaled(people.shared[(self.parties[i], self.parties[j])])
-        };
-        let mut moved = 0.0;
-        for i in 0..size {
-            for j in 0..size {
-                let (one, other) = (self.parties[i], self.parties[j]);
-                if one != other && !people.is_complete(one, other) {
-                    moved += self.products[(i, j)] * people.shared[(one, other)] * mean(i, j) * mean(j, i);
-                }
-            }
-        }
-        moved
-    }
-
     /// What published moments say of the weights: covariance with the label and variance, within
     /// parties.
     fn local(&self, w: &[f64]) -> f64 {
@@ -169,6 +144,39 @@ impl<'a> Judge<'a> {
     }
 }
 
+/// What scores hold because the people that two parties have in common differ from others: the
+/// products of the means of the label and of the parties' parts over these people, in the label's
+/// variance.
+fn moved(learned: &Learned) -> Shift {
+    let Learned { white, w, shifts, home, .. } = learned;
+    let mut parties = white.party.clone();
+    parties.dedup();
+    let part = |party: usize, other: usize| {
+        let mine = (0..w.nrows()).filter(|&i| white.party[i] == party);
+        mine.fold(Shift::NONE, |sum, i| {
+            let shift = shifts.of(i, other);
+            Shift {
+                mean: sum.mean + w[i] * shift.mean,
+                variance: sum.variance + w[i].powi(2) * shift.variance,
+            }
+        })
+    };
+    let mut moved = Shift::NONE;
+    let mut add = |sign: f64, product: Shift| {
+        moved.mean += 2.0 * sign * product.mean;
+        moved.variance += 4.0 * product.variance;
+    };
+    for (at, &party) in parties.iter().enumerate() {
+        if party != *home {
+            add(1.0, part(party, *home).times(shifts.of_label(party)));
+        }
+        for &other in &parties[..at] {
+            add(-1.0, part(party, other).times(part(other, party)));
+        }
+    }
+    moved
+}
+
 /// What share of the label's variance the regression explains on fresh data. Weights come from four
 /// fifths of the mixed rows and are judged by the rest.
 pub fn explained_share(
@@ -184,7 +192,7 @@ pub fn explained_share(
     let parts: Vec<Sample> = (0..FOLDS.min(k)).map(of_part).collect();
     let whole = Sample::union(&parts);
     let mut scores = vec![0.0; k];
-    let (mut local, mut squares, mut of_gram) = (0.0, 0.0, 0.0);
+    let (mut local, mut squares, mut of_gram, mut of_moved) = (0.0, 0.0, 0.0, 0.0);
     for (fold, part) in parts.iter().enumerate() {
         let others = whole.without(part);
         let learned = Learned::new(evidence, &others, label, features, Purpose::Predicting)?;
@@ -196,7 +204,9 @@ pub fn explained_share(
         let weight = held_out.len() as f64 / k as f64;
         of_gram += weight * judge.score_variance(&whole, &w);
         let selected = (learned.lost.transpose() * &learned.w).powi(2) * learned.label_variance;
-        local += weight * (judge.local(&w) + selected - judge.moved(&others, &w));
+        let moved = moved(&learned);
+        of_moved += weight * moved.variance * learned.label_variance.powi(2);
+        local += weight * (judge.local(&w) + selected - moved.mean * learned.label_variance);
         squares += weight * w.iter().map(|w| w * w).sum::<f64>();
     }
     let learned = Learned::new(evidence, &whole, label, features, Purpose::Predicting)?;
@@ -227,7 +237,7 @@ pub fn explained_share(
     let (_, missed) = learned.weight_doubt(&learned.h_inverse, learned.explained());
     let estimate = found + shift + missed / (FOLDS - 1) as f64;
     let lost = estimate.max(0.0) * (1.0 - evidence.clipping[label].box_part.powi(-2));
-    let variance = (of_rows + of_moments + of_sampling) / label_variance.powi(2)
+    let variance = (of_rows + of_moments + of_sampling + of_moved) / label_variance.powi(2)
         + of_clipping
         + of_people
         + of_label

@@ -5,6 +5,7 @@ use faer::linalg::solvers::DenseSolveCore;
 use faer::linalg::triangular_solve::solve_lower_triangular_in_place;
 use faer::{Col, Mat, Par, Side};
 
+use super::Related;
 use super::correlations::{Correlations, Purpose};
 use super::evidence::{Evidence, Sample};
 use super::shifts::{LabelRows, Shifts, clear_of_singular};
@@ -81,6 +82,11 @@ pub(super) struct Learned {
     /// How many people two coordinates' parties have in common, and a coordinate's and the label's.
     pub(super) shared: Mat<f64>,
     pub(super) shared_with_label: Vec<f64>,
+    /// Variances of what is taken out of products because shared people differ from others, between
+    /// coordinates and with the label; and the shifts.
+    pub(super) unmoved: Mat<f64>,
+    pub(super) unmoved_label: Vec<f64>,
+    pub(super) shifts: Shifts,
     /// Standard deviations of the logarithms of what parties have in common.
     pub(super) overlap_doubts: Mat<f64>,
     /// By how much less features vary among the label's people, as a vector whose square is lost.
@@ -96,6 +102,24 @@ pub(super) struct Learned {
 }
 
 impl Learned {
+    /// What features have to do with each other.
+    pub(super) fn related(&self) -> Vec<Related> {
+        let (to_features, to_coordinates) = (&self.white.inverse, &self.white.transform);
+        let covariance = to_features * &self.h * to_features.transpose();
+        let precision = to_coordinates.transpose() * &self.h_inverse * to_coordinates;
+        let d = covariance.nrows();
+        let of = |j: usize| {
+            let correlation =
+                |i: usize| covariance[(i, j)] / (covariance[(i, i)] * covariance[(j, j)]).sqrt();
+            let others = (0..d).filter(|&i| i != j).map(|i| (i, correlation(i)));
+            Related {
+                by_others: (1.0 - 1.0 / (covariance[(j, j)] * precision[(j, j)])).clamp(0.0, 1.0),
+                closest: others.max_by(|(_, one), (_, other)| one.abs().total_cmp(&other.abs())),
+            }
+        };
+        (0..d).map(of).collect()
+    }
+
     /// Learns from a sample whose products are those of the features and, last, the label.
     pub(super) fn new(
         evidence: &Evidence<'_>,
@@ -127,21 +151,27 @@ impl Learned {
         let label_length = sample.gram[(d, d)].sqrt();
         let label_rows = LabelRows { home, length: label_length, spread: label_spread };
         let shifts = Shifts::new(evidence, sample, &white, &lengths, &label_rows);
+        let moved = |i: usize, j: usize| shifts.of(i, white.party[j]).times(shifts.of(j, white.party[i]));
+        let moved_with_label = |i: usize| shifts.of(i, home).times(shifts.of_label(white.party[i]));
         let crossed = Mat::from_fn(d, d, |i, j| {
             if !white.apart(i, j) {
                 return 0.0;
             }
-            let moved = shifts.of(i, white.party[j]) * shifts.of(j, white.party[i]);
-            cosines[(i, j)] * (t[i] * t[j]).sqrt() * k / shared[(i, j)] - moved
+            cosines[(i, j)] * (t[i] * t[j]).sqrt() * k / shared[(i, j)] - moved(i, j).mean
         });
-        let variance = Mat::from_fn(d, d, |i, j| t[i] * t[j] * k / (shared[(i, j)] * shared[(i, j)]));
+        let unmoved = Mat::from_fn(d, d, |i, j| if white.apart(i, j) { moved(i, j).variance } else { 0.0 });
+        let unmoved_label =
+            (0..d).map(|i| if white.own[i] { 0.0 } else { moved_with_label(i).variance }).collect::<Vec<_>>();
+        let variance =
+            Mat::from_fn(d, d, |i, j| t[i] * t[j] * k / (shared[(i, j)] * shared[(i, j)]) + unmoved[(i, j)]);
         let between = |i: usize| {
             let cosine = with_label[i] / (lengths[i] * label_length);
-            let moved = shifts.of(i, home) * shifts.of_label(white.party[i]);
-            cosine * (t[i] * label_spread).sqrt() * k / shared_with_label[i] - moved
+            cosine * (t[i] * label_spread).sqrt() * k / shared_with_label[i] - moved_with_label(i).mean
         };
         let local = |i: usize| white.noise[i].powi(2) * sizes[i] * (1.0 / label_variance + sizes[i]);
-        let mixed = |i: usize| t[i] * label_spread * k / (shared_with_label[i] * shared_with_label[i]);
+        let mixed = |i: usize| {
+            t[i] * label_spread * k / (shared_with_label[i] * shared_with_label[i]) + unmoved_label[i]
+        };
         let found = Noisy {
             values: (0..d)
                 .map(|i| if white.own[i] { white.label_covariance[i] } else { between(i) })
@@ -185,6 +215,9 @@ impl Learned {
             correlations,
             shared,
             shared_with_label,
+            unmoved,
+            unmoved_label,
+            shifts,
             overlap_doubts: people.doubts.clone(),
             lost,
             between: whole - Mat::<f64>::identity(d, d),

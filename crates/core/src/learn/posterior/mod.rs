@@ -59,6 +59,17 @@ pub struct Posterior {
     pub share_concerns: ShareConcerns,
     /// Explained share of the label's variance as the posterior mean has it.
     pub explained: f64,
+    /// What the other features say of each, as the posterior mean has it.
+    pub related: Vec<Related>,
+}
+
+/// What the other features of a regression say of one.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Related {
+    /// How much of its variance they explain together.
+    pub by_others: f64,
+    /// The one that goes with it most, counted among the features, and their correlation.
+    pub closest: Option<(usize, f64)>,
 }
 
 /// What the variance of a coefficient is made of, as shares that sum to one.
@@ -426,6 +437,7 @@ fn learn<'a>(
         parts,
         concerns,
         share_concerns: concerns::of_share(evidence, label, features),
+        related: learned.related(),
         estimate: Coefficients::new((0..d).map(|j| mixture.quantile(j, 0.5)).collect(), covariance, degrees),
         intervals: (0..d).map(interval).collect(),
     };

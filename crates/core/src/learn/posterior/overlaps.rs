@@ -51,6 +51,8 @@ pub struct Overlap {
     pub beyond_declared: f64,
     /// The share is surely below this.
     most: f64,
+    /// Whether they may have nobody in common, as far as is declared.
+    may_be_nothing: bool,
 }
 
 /// What may be wrong with an overlap.
@@ -58,17 +60,25 @@ pub struct Overlap {
 pub enum OverlapConcern {
     /// The parties have hardly anybody in common: do their ids match?
     Nobody,
-    /// There is too much noise to tell whether they have anybody in common.
+    /// There is too much noise to tell whether they have anybody in common, and nothing is declared.
     Unseen,
     /// The share is not what is declared.
     Undeclared,
 }
 
+impl OverlapConcern {
+    /// All of them, the worst first.
+    pub const ALL: [Self; 3] = [Self::Nobody, Self::Undeclared, Self::Unseen];
+}
+
 impl Overlap {
     /// What is loudly wrong, if anything.
     pub fn concern(&self) -> Option<OverlapConcern> {
-        if self.above_nothing < SURE {
-            return Some(if self.most < 0.5 { OverlapConcern::Nobody } else { OverlapConcern::Unseen });
+        if self.above_nothing < SURE && self.most < 0.5 {
+            return Some(OverlapConcern::Nobody);
+        }
+        if self.above_nothing < SURE && self.may_be_nothing {
+            return Some(OverlapConcern::Unseen);
         }
         (self.beyond_declared > SURE).then_some(OverlapConcern::Undeclared)
     }
@@ -135,6 +145,7 @@ impl Pair {
                 above_nothing: z * per_error,
                 beyond_declared: (z - place(high)).max(place(low) - z).max(0.0) * per_error,
                 most: end(SURE),
+                may_be_nothing: low <= 0.0,
             },
             smaller,
             errors: grid.iter().map(|&share| (z - place(share)) * per_error).collect(),

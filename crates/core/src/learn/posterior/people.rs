@@ -61,8 +61,9 @@ pub(super) struct Presence {
 /// Who is where, as the learner takes it.
 #[derive(Debug, Clone)]
 pub struct People {
-    /// How many people each party holds.
+    /// How many people each party holds, and the standard deviation of the noise in that.
     pub(super) held: Vec<f64>,
+    held_errors: Vec<f64>,
     /// How many any two parties have in common, and the standard deviation of its logarithm.
     pub(super) shared: Mat<f64>,
     pub(super) doubts: Mat<f64>,
@@ -87,6 +88,7 @@ impl People {
         let (n, columns) = (released.n() as f64, released.columns().len());
         Self {
             held: vec![n; parties],
+            held_errors: vec![0.0; parties],
             shared: Mat::from_fn(parties, parties, |_, _| n),
             doubts: Mat::zeros(parties, parties),
             complete: vec![true; parties * parties],
@@ -122,14 +124,17 @@ impl People {
     /// How many people a party holds, which its presence adds up to, and how often values and pairs
     /// of values are present.
     fn count(&mut self, party: usize, members: &[usize], of: &PartyPeople<'_>, k: f64) {
-        let (mut n, of_n) = (of.presence.iter().sum::<f64>(), of.presence_noise * k.sqrt());
+        let (mut n, mut of_n) = (of.presence.iter().sum::<f64>(), of.presence_noise * k.sqrt());
         let PresentValues { may_miss, counts, pairs } = of.values;
         if let Some(always) = may_miss.iter().position(|&miss| !miss) {
             let (count, error) = counts[always];
             let precision = (of_n.powi(-2), error.powi(-2));
             n = (n * precision.0 + count * precision.1) / (precision.0 + precision.1);
+            of_n = (precision.0 + precision.1).sqrt().recip();
         }
-        n = n.max(1.0);
+        self.held_errors[party] = of_n;
+        // What noise hides says nothing of the number of people.
+        n = n.max(of_n).max(1.0);
         self.held[party] = n;
         for (at, &column) in members.iter().enumerate() {
             if may_miss[at] {
@@ -207,6 +212,18 @@ impl People {
     /// By column, the share of values that are missing.
     pub fn missing(&self, column: usize) -> f64 {
         1.0 - self.rates[column]
+    }
+
+    /// By column of a party, the standard deviation of the noise in that share: of the count of its
+    /// values, and of how many people the party holds.
+    pub fn missing_error(&self, party: usize, column: usize) -> f64 {
+        let of_people = self.held_errors[party] / self.held[party];
+        self.rates[column] * (self.rate_errors[column].powi(2) + of_people * of_people).sqrt()
+    }
+
+    /// Standard deviation of the noise in how many people each party holds.
+    pub fn held_error(&self, party: usize) -> f64 {
+        self.held_errors[party]
     }
 
     /// Whether so many values are missing that it matters why.

@@ -122,7 +122,11 @@ impl Linearised {
             u: Mat::from_fn(d, d, |a, b| per_person(a, b) * w[b]),
             extra: Mat::from_fn(d, d, |a, b| per_person(a, b).powi(2) * doubt[(b, b)]),
         };
-        let mixed = rows.variances(&white.spreads, learned.label_spread);
+        let mut mixed = rows.variances(&white.spreads, learned.label_spread);
+        for (a, mixed) in mixed.iter_mut().enumerate() {
+            let through = |b: usize| theta[(a, b)].powi(2) * squares[b] * learned.unmoved[(a, b)];
+            *mixed += learned.unmoved_label[a] + (0..d).map(through).sum::<f64>();
+        }
         let mixing_part = rows.variances(&white.mixing_spreads, learned.label_mixing_spread);
         let local = (0..d).map(|a| {
             let same: f64 = (0..d).filter(|&b| !white.apart(a, b)).map(|b| squares[b] * sizes[b]).sum();

@@ -14,11 +14,11 @@ const SCALES: (f64, usize) = (1e-3, 12);
 const MOST_SELECTED: f64 = 0.8;
 
 /// Means over the people that a party shares with another less those over all of its own, in
-/// standard deviations, each with the variance of its error: for each other party, of every
-/// coordinate, and of the label.
+/// standard deviations, as far as they are believed: for each other party, of every coordinate, and
+/// of the label. None where there can be none.
 pub(super) struct Shifts {
-    coordinates: Vec<Vec<Option<Shift>>>,
-    label: Vec<Option<Shift>>,
+    coordinates: Vec<Vec<Shift>>,
+    label: Vec<Shift>,
 }
 
 /// A shift of a mean with the variance of its error.
@@ -26,6 +26,18 @@ pub(super) struct Shifts {
 pub(super) struct Shift {
     pub(super) mean: f64,
     pub(super) variance: f64,
+}
+
+impl Shift {
+    pub(super) const NONE: Self = Self { mean: 0.0, variance: 0.0 };
+
+    /// The product of two shifts: its mean and its variance, if their errors have nothing in
+    /// common.
+    pub(super) fn times(self, other: Self) -> Self {
+        let square = |of: Self| of.mean * of.mean + of.variance;
+        let mean = self.mean * other.mean;
+        Self { mean, variance: square(self) * square(other) - mean * mean }
+    }
 }
 
 /// The label as the mixed rows hold it: its party, the length of its column, and the variance of a
@@ -38,6 +50,9 @@ pub(super) struct LabelRows {
 
 impl Shifts {
     /// `lengths` are those of the mixed rows along the coordinates.
+    ///
+    /// Noise in two shifts is as large as that in the product between parties that they correct, or
+    /// larger where few people are shared, so what is not believed of them is not taken out.
     pub(super) fn new(
         evidence: &Evidence<'_>,
         sample: &Sample,
@@ -62,42 +77,45 @@ impl Shifts {
             };
             let along = &white.transform * sample.gram.col(at).subrows(0, d);
             let of = |i: usize| shift(white.party[i], along[i], lengths[i], white.spreads[i]);
-            found.coordinates.push((0..d).map(of).collect());
-            found.label.push(shift(label.home, sample.gram[(d, at)], label.length, label.spread));
+            let share = |party: usize| people.shared[(party, other)] / people.held[party];
+            let mut coordinates = vec![Shift::NONE; d];
+            let mut parties = white.party.clone();
+            parties.dedup();
+            for party in parties {
+                let (places, seen): (Vec<usize>, Vec<Shift>) =
+                    (0..d).filter(|&i| white.party[i] == party).filter_map(|i| Some((i, of(i)?))).unzip();
+                let (most, _) = selection(share(party));
+                for (i, shift) in places.into_iter().zip(believed(&seen, most)) {
+                    coordinates[i] = shift;
+                }
+            }
+            found.coordinates.push(coordinates);
+            let of_label = shift(label.home, sample.gram[(d, at)], label.length, label.spread);
+            let (most, _) = selection(share(label.home));
+            let of_label = of_label.and_then(|seen| believed(&[seen], most).pop());
+            found.label.push(of_label.unwrap_or(Shift::NONE));
         }
         found
     }
 
-    /// The shift of a coordinate on the people shared with a party, 0 where none can be.
-    pub(super) fn of(&self, coordinate: usize, party: usize) -> f64 {
-        let found = self.coordinates.get(party).and_then(|of| of[coordinate]);
-        found.map_or(0.0, |shift| shift.mean)
+    /// The shift of a coordinate on the people shared with a party.
+    pub(super) fn of(&self, coordinate: usize, party: usize) -> Shift {
+        self.coordinates.get(party).map_or(Shift::NONE, |of| of[coordinate])
     }
 
-    /// The shift of the label on the people shared with a party, 0 where none can be.
-    pub(super) fn of_label(&self, party: usize) -> f64 {
-        self.label.get(party).copied().flatten().map_or(0.0, |shift| shift.mean)
+    /// The shift of the label on the people shared with a party.
+    pub(super) fn of_label(&self, party: usize) -> Shift {
+        self.label.get(party).copied().unwrap_or(Shift::NONE)
     }
 
     /// What the label's people are like: by how much less features vary among them, as a vector
     /// whose square is lost. `share` is the part of a party's people that the label's party holds.
     pub(super) fn lost(&self, white: &Whitened, home: usize, share: impl Fn(usize) -> f64) -> Col<f64> {
-        let d = white.party.len();
-        let mut lost = Col::<f64>::zeros(d);
-        let Some(seen) = self.coordinates.get(home) else { return lost };
-        let mut parties = white.party.clone();
-        parties.dedup();
-        for party in parties {
-            let (places, shifts): (Vec<usize>, Vec<Shift>) =
-                (0..d).filter(|&i| white.party[i] == party).filter_map(|i| Some((i, seen[i]?))).unzip();
-            if places.is_empty() {
-                continue;
-            }
-            let (most, theta) = selection(share(party));
-            for (i, mean) in places.into_iter().zip(believed(&shifts, most)) {
-                lost[i] = mean * theta.sqrt();
-            }
-        }
+        let of = |i: usize| {
+            let (_, theta) = selection(share(white.party[i]));
+            self.of(i, home).mean * theta.sqrt()
+        };
+        let lost = Col::from_fn(white.party.len(), of);
         let square = lost.squared_norm_l2();
         if square > MOST_SELECTED { lost * faer::Scale((MOST_SELECTED / square).sqrt()) } else { lost }
     }
@@ -188,8 +206,9 @@ fn normal_quantile(probability: f64) -> f64 {
     f64::midpoint(low, high)
 }
 
-/// Posterior means of shifts: none with probability 1 − [`SELECTED`], else N(0, g), g on a grid.
-fn believed(shifts: &[Shift], most: f64) -> Vec<f64> {
+/// Posterior means and variances of shifts: none with probability 1 − [`SELECTED`], else N(0, g), g
+/// on a grid.
+fn believed(shifts: &[Shift], most: f64) -> Vec<Shift> {
     let (low, count) = SCALES;
     let grid: Vec<f64> =
         (0..count).map(|i| most * most * low.powf(1.0 - i as f64 / (count - 1) as f64)).collect();
@@ -204,11 +223,17 @@ fn believed(shifts: &[Shift], most: f64) -> Vec<f64> {
     let largest = logs.iter().copied().fold(0.0, f64::max);
     let weights: Vec<f64> = logs.iter().map(|log| (log - largest).exp() * SELECTED / count as f64).collect();
     let total = weights.iter().sum::<f64>() + (-largest).exp() * (1.0 - SELECTED);
-    let factor = |variance: f64| {
-        weights.iter().zip(&grid).map(|(weight, g)| weight * g / (g + variance)).sum::<f64>() / total
+    let posterior = |Shift { mean, variance }: &Shift| {
+        let (mut first, mut second) = (0.0, 0.0);
+        for (weight, g) in weights.iter().zip(&grid) {
+            let factor = g / (g + variance);
+            first += weight / total * factor * mean;
+            second += weight / total * ((factor * mean).powi(2) + factor * variance);
+        }
+        Shift { mean: first, variance: (second - first * first).max(0.0) }
     };
-    let means: Vec<f64> = shifts.iter().map(|shift| factor(shift.variance) * shift.mean).collect();
-    let size = means.iter().map(|mean| mean * mean).sum::<f64>().sqrt();
+    let found: Vec<Shift> = shifts.iter().map(posterior).collect();
+    let size = found.iter().map(|shift| shift.mean * shift.mean).sum::<f64>().sqrt();
     let keep = (most / size.max(1e-300)).min(1.0);
-    means.into_iter().map(|mean| mean * keep).collect()
+    found.into_iter().map(|shift| Shift { mean: shift.mean * keep, ..shift }).collect()
 }

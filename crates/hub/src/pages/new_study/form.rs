@@ -3,7 +3,7 @@
 
 use potluck_release::place::{Key, Place, Step};
 use potluck_release::remedy::{Command, Remedy, Shape, Voice};
-use potluck_release::study::{Format, Mistake, Unsealed};
+use potluck_release::study::{Format, IdRule, Mistake, Unsealed};
 use potluck_release::{Error, Study};
 use serde_json::{Value, json};
 
@@ -13,6 +13,10 @@ use super::super::visitor::Fields;
 /// Most parties and columns that a form holds; larger studies come as files.
 const MOST_PARTIES: usize = 50;
 const MOST_COLUMNS: usize = 500;
+
+/// What the form says of people: all parties hold the same ones, or each its own.
+pub(super) const SAME: &str = "same";
+pub(super) const DIFFERENT: &str = "different";
 
 /// A study as somebody describes it.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -25,6 +29,12 @@ pub(super) struct StudyForm {
     pub(super) epsilon: String,
     pub(super) delta: String,
     pub(super) method: String,
+    /// [`SAME`] or [`DIFFERENT`] people at each party.
+    pub(super) people: String,
+    /// What any two parties have in common, if different people are said.
+    pub(super) overlap: String,
+    /// Words of the rules of ids.
+    pub(super) rules: Vec<String>,
     pub(super) early: bool,
     /// The id of a study to extend, or nothing.
     pub(super) extends: String,
@@ -37,6 +47,8 @@ pub(super) struct StudyForm {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct PartyForm {
     pub(super) name: String,
+    /// About how many people it has, if not as many as the study says.
+    pub(super) rows: String,
     pub(super) columns: Vec<ColumnForm>,
 }
 
@@ -52,6 +64,9 @@ pub(super) struct ColumnForm {
     /// One level a line.
     pub(super) levels: String,
     pub(super) description: String,
+    pub(super) typical: String,
+    /// What becomes of missing values, or nothing for what is usual.
+    pub(super) missing: String,
 }
 
 impl ColumnForm {
@@ -117,6 +132,7 @@ impl StudyForm {
             form,
             epsilon: "1".to_owned(),
             delta: "0.000001".to_owned(),
+            people: people(Format::NEW).to_owned(),
             parties: vec![party.clone(), party],
             ..Self::default()
         }
@@ -135,6 +151,9 @@ impl StudyForm {
                 "epsilon" => form.epsilon = value,
                 "delta" => form.delta = value,
                 "method" => form.method = value,
+                "people" => form.people = value,
+                "overlap" => form.overlap = value,
+                "id_rules" => form.rules.push(value),
                 "early" => form.early = true,
                 "extends" => form.extends = value,
                 "sealed" => form.sealed = value,
@@ -148,9 +167,10 @@ impl StudyForm {
         let parts: Vec<&str> = name.split('-').collect();
         let number = |text: &str, most: usize| text.parse::<usize>().ok().filter(|&number| number < most);
         match parts.as_slice() {
-            ["party", party, "name"] => {
+            ["party", party, field @ ("name" | "rows")] => {
                 if let Some(party) = number(party, MOST_PARTIES) {
-                    self.party(party).name = value;
+                    let party = self.party(party);
+                    *(if *field == "name" { &mut party.name } else { &mut party.rows }) = value;
                 }
             }
             ["party", party, "column", column, field] => {
@@ -171,6 +191,8 @@ impl StudyForm {
                     "unit" => column.unit = value,
                     "levels" => column.levels = value,
                     "description" => column.description = value,
+                    "typical" => column.typical = value,
+                    "missing" => column.missing = value,
                     _ => {}
                 }
             }
@@ -232,6 +254,17 @@ impl StudyForm {
         self.delta = definition.delta().get().to_string();
         definition.id_kind().word().clone_into(&mut self.id);
         definition.method().word().clone_into(&mut self.method);
+        people(definition.format()).clone_into(&mut self.people);
+        self.rules = definition.id_rules().iter().map(|rule| rule.word().to_owned()).collect();
+    }
+
+    /// The format that what is said of people asks for.
+    fn format(&self) -> Format {
+        match self.people.as_str() {
+            SAME => Format::One,
+            DIFFERENT => Format::Two,
+            _ => Format::of_new(given(&self.method), None, self.id.trim()),
+        }
     }
 
     /// The study that the form describes, as an extension of `base` if that is given.
@@ -242,8 +275,9 @@ impl StudyForm {
     /// What the fields say as the sections of a study. A field that must be filled in is there even
     /// if it is empty.
     fn document(&self) -> Value {
-        json!({
-            "format": Format::of_new(given(&self.method), None, self.id.trim()).number(),
+        let format = self.format();
+        let mut document = json!({
+            "format": format.number(),
             "study": {
                 "name": self.name.trim(),
                 "rows": whole(&self.rows),
@@ -252,28 +286,67 @@ impl StudyForm {
                 "extends": given(&self.extends),
             },
             "privacy": { "epsilon": decimal(&self.epsilon), "delta": decimal(&self.delta) },
-            "party": self.parties.iter().map(PartyForm::section).collect::<Vec<_>>(),
-        })
+            "party": self.parties.iter().map(|party| party.section(format)).collect::<Vec<_>>(),
+        });
+        if format == Format::Two {
+            let study = &mut document["study"];
+            study["overlap"] = given(&self.overlap).map_or(Value::Null, share);
+            if !self.rules.is_empty() {
+                // In the order in which they are applied, whatever the browser's.
+                let chosen = |rule: &&IdRule| self.rules.iter().any(|word| word == rule.word());
+                study["id_rules"] = IdRule::ALL.iter().filter(chosen).map(|rule| rule.word()).collect();
+            }
+        }
+        document
+    }
+}
+
+/// What the form calls the people of a format.
+fn people(format: Format) -> &'static str {
+    match format {
+        Format::One => SAME,
+        Format::Two => DIFFERENT,
     }
 }
 
 impl PartyForm {
-    fn section(&self) -> Value {
-        let columns: Vec<Value> = self.columns.iter().map(ColumnForm::section).collect();
-        json!({ "name": self.name.trim(), "column": columns })
+    fn section(&self, format: Format) -> Value {
+        let columns: Vec<Value> = self.columns.iter().map(|column| column.section(format)).collect();
+        let rows = given(&self.rows).filter(|_| format == Format::Two).map(whole);
+        json!({ "name": self.name.trim(), "rows": rows, "column": columns })
     }
 }
 
 impl ColumnForm {
-    fn section(&self) -> Value {
+    fn section(&self, format: Format) -> Value {
         let (name, description) = (self.name.trim(), given(&self.description));
+        let missing = given(&self.missing).filter(|_| format == Format::Two);
         if self.has_levels() {
             let levels = self.levels.lines().map(str::trim).filter(|level| !level.is_empty());
-            json!({ "name": name, "levels": levels.collect::<Vec<_>>(), "description": description })
+            let levels: Vec<&str> = levels.collect();
+            json!({ "name": name, "levels": levels, "description": description, "missing": missing })
         } else {
             let (lo, hi, unit) = (decimal(&self.lo), decimal(&self.hi), given(&self.unit));
-            json!({ "name": name, "lo": lo, "hi": hi, "unit": unit, "description": description })
+            let typical = given(&self.typical).filter(|_| format == Format::Two).map(decimal);
+            json!({
+                "name": name, "lo": lo, "hi": hi, "unit": unit, "description": description, "missing": missing,
+                "typical": typical,
+            })
         }
+    }
+}
+
+/// A range of shares as people write it: "all", "0.5 to 1", or "0.5", which is the least; the text
+/// if it is none.
+fn share(text: &str) -> Value {
+    if text == "all" {
+        return text.into();
+    }
+    let ends: Option<Vec<f64>> = text.split("to").map(|end| end.trim().parse().ok()).collect();
+    match ends.as_deref() {
+        Some(&[least]) => json!([least, 1.0]),
+        Some(&[least, largest]) => json!([least, largest]),
+        _ => text.into(),
     }
 }
 
@@ -333,11 +406,16 @@ impl Problem {
 
 /// The field that a place of the study is filled in at.
 fn field_of(place: &Place) -> Option<String> {
-    use Key::{Column, Delta, Epsilon, Extends, Id, Method, Mixing, Name, Party, Privacy, Rows, Study};
+    use Key::{
+        Column, Delta, Epsilon, Extends, Id, IdRules, Method, Mixing, Name, Overlap, Party, Privacy, Rows,
+        Study,
+    };
     match place.steps() {
         [Step::Key(Study | Privacy), Step::Key(key)] => match key {
             Mixing => Some(Method.name().to_owned()),
-            Name | Rows | Id | Method | Extends | Epsilon | Delta => Some(key.name().to_owned()),
+            Name | Rows | Id | Method | Extends | Epsilon | Delta | Overlap | IdRules => {
+                Some(key.name().to_owned())
+            }
             _ => None,
         },
         [
@@ -350,6 +428,7 @@ fn field_of(place: &Place) -> Option<String> {
             let key = if let [Step::Key(key)] = of_column { *key } else { Key::Lo };
             Some(column_field(*party, *at, key.name()))
         }
+        [Step::Key(Party), Step::Item { at, .. }, Step::Key(Rows)] => Some(party_field(*at, Rows.name())),
         [Step::Key(Party), Step::Item { at, .. }, ..] => Some(party_field(*at, Name.name())),
         _ => None,
     }
@@ -412,6 +491,46 @@ mod tests {
             definition.columns().map(|(party, column)| (party.name(), column.name())).collect();
         assert_eq!(columns, [("north", "age"), ("south", "smoker")]);
         assert_eq!(definition.parties()[1].columns()[0].description(), Some("says \"so\""));
+    }
+
+    #[test]
+    fn different_people_become_a_study_of_format_2() {
+        let more = [
+            ("people", DIFFERENT),
+            ("id", "text"),
+            ("overlap", "0.5 to 0.9"),
+            ("id_rules", "strip-zeros"),
+            ("id_rules", "trim"),
+            ("party-0-rows", "80,000"),
+            ("party-0-column-0-typical", "60"),
+            ("party-1-column-0-missing", "never"),
+        ];
+        let fields: Vec<_> = FILLED.into_iter().chain(more).collect();
+        let form = StudyForm::read(&Fields::of(&fields));
+        let study = form.study(None).expect("nothing is wrong");
+        let definition = study.definition();
+        let [north, south] = definition.parties() else { panic!("two parties") };
+        assert_eq!(definition.format(), Format::Two);
+        assert_eq!(definition.id_rules(), [IdRule::Trim, IdRule::StripZeros]);
+        assert_eq!(definition.table_rows(north).expected(), 80_000);
+        assert_eq!(definition.table_rows(south).expected(), 200_000);
+        assert!((definition.overlap("north", "south")[0] - 0.5).abs() < 1e-12);
+        assert_eq!(north.columns()[0].typical(), Some(60.0));
+        assert!(north.columns()[0].may_miss() && !south.columns()[0].may_miss());
+        // What is wrong is said at its field; the same people have none of these.
+        let wrong = |field: &str, value: &str| {
+            let fields: Vec<_> =
+                fields.iter().copied().filter(|(name, _)| *name != field).chain([(field, value)]).collect();
+            let error = StudyForm::read(&Fields::of(&fields)).study(None).unwrap_err();
+            problems(&error).into_iter().filter_map(|problem| problem.field).collect::<Vec<_>>()
+        };
+        assert_eq!(wrong("overlap", "some"), ["overlap"]);
+        assert_eq!(wrong("party-0-rows", "many"), ["party-0-rows"]);
+        assert_eq!(wrong("party-0-column-0-typical", "1000"), ["party-0-column-0-typical"]);
+        assert_eq!(wrong("id", "integer"), ["id_rules"]);
+        let same: Vec<_> = fields.iter().copied().chain([("people", SAME), ("id", "integer")]).collect();
+        let study = StudyForm::read(&Fields::of(&same)).study(None).expect("they are left out");
+        assert_eq!(study.definition().format(), Format::One);
     }
 
     #[test]

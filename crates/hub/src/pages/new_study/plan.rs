@@ -1,10 +1,10 @@
 //! The plan of a study: what it would promise, and what it would be good for.
 
-use maud::{Markup, html};
+use maud::{Markup, PreEscaped, html};
 use potluck_core::planning::{FUTILE, USEFUL};
 use potluck_release::plan::{Plan, PlanOfParty};
-use potluck_report::numbers;
 use potluck_report::words::name;
+use potluck_report::{Layout, numbers, people_plot_in};
 
 use super::super::parts::{guarantee, scrolling, size};
 
@@ -32,15 +32,55 @@ pub(super) fn panel(plan: &Plan) -> Markup {
                     None => "not known",
                 }
             } }
-            div { dt { "Error of a coefficient" } dd { "± " (number(outlook.coefficient_error)) span .aside { "worst party ± " (number(outlook.worst_coefficient_error)) } } }
             div { dt { "Error of R²" } dd { "± " (number(outlook.r_squared_error)) } }
             div { dt { "Public dataset" } dd { (size(plan.dataset_bytes)) span .aside { (numbers::count(plan.k)) " rows" } } }
         }
         @for warning in &plan.warnings { p .warning { strong { "Careful: " } (warning) } }
         (scrolling("Plan by party", &parties(&plan.parties)))
+        (coefficients(plan))
         p .aside {
-            "A person in all releases has the joint guarantee, never that of one. Errors are standard errors, for columns that explain "
-            (numbers::percent(outlook.signal)) " of the label: of a coefficient, in standard deviations of the label for one of the feature. All of it follows from public facts; nobody’s data were touched."
+            "A person in all releases has the joint guarantee, never that of one. The error of R² is a standard error, for typical columns that explain "
+            (numbers::percent(outlook.signal)) " of the label. All of it follows from public facts; nobody’s data were touched."
+        }
+    }
+}
+
+/// What to expect of each coefficient, and how many people would resolve an effect.
+fn coefficients(plan: &Plan) -> Markup {
+    let forecast = &plan.forecast;
+    let error = |error: f64| if error > 1.0 { "over 1".to_owned() } else { numbers::significant(error, 2) };
+    let people = |people: Option<u64>| people.map_or("—".to_owned(), numbers::count);
+    let assumed = &forecast.assumptions;
+    let table = html! {
+        table {
+            caption { "Standard errors of coefficients, and people to tell an effect of " (numbers::significant(forecast.effect, 3)) " from 0" }
+            thead { tr {
+                th scope="col" { "Columns" }
+                th .number scope="col" { "Error: good" } th .number scope="col" { "typical" } th .number scope="col" { "hard" }
+                th .number scope="col" { "People: good" } th .number scope="col" { "typical" } th .number scope="col" { "hard" }
+            } }
+            tbody {
+                @for of in forecast.alike() {
+                    tr {
+                        th scope="row" { (name(&of.name())) }
+                        @for one in of.standard_error.all() { td .number { (error(one)) } }
+                        @for one in of.people.all() { td .number { (people(one)) } }
+                    }
+                }
+            }
+        }
+    };
+    html! {
+        @if !forecast.columns.is_empty() {
+            (scrolling("Forecast of coefficients", &table))
+            @if let (Some(wide), Some(narrow)) = (people_plot_in(forecast, plan.rows, Layout::Wide), people_plot_in(forecast, plan.rows, Layout::Narrow)) {
+                figure { (PreEscaped(wide)) (PreEscaped(narrow)) }
+            }
+            p .aside {
+                "Errors are in standard deviations of the label for one of the feature; an effect is told from 0 in " (numbers::percent(forecast.power)) " of cases. "
+                "Good: " (assumed.good) ". Typical: " (assumed.typical) ". Hard: " (assumed.hard) ". "
+                "—: more people than anybody has."
+            }
         }
     }
 }

@@ -3,10 +3,10 @@
 use maud::{Markup, html};
 use potluck_release::exchange::StudySummary;
 use potluck_release::plan::Plan;
-use potluck_release::study::{IdKind, Method};
+use potluck_release::study::{IdKind, IdRule, Method};
 
 use super::super::parts::secret;
-use super::form::{ColumnForm, PartyForm, Problem, StudyForm, column_field, party_field};
+use super::form::{ColumnForm, DIFFERENT, PartyForm, Problem, SAME, StudyForm, column_field, party_field};
 use super::plan::panel;
 use crate::store::Session;
 
@@ -19,6 +19,19 @@ const METHODS: [(&str, &str); 3] = [
     (Method::Calibrated.word(), "calibrated: the most accurate"),
     (Method::Rmgm.word(), "rmgm: the paper’s random mixing"),
     (Method::Dgm.word(), "dgm: the paper’s noise on every row"),
+];
+
+const PEOPLE: [(&str, &str); 2] = [
+    (SAME, "the same people at every party"),
+    (DIFFERENT, "each party has its own people, and values may be missing"),
+];
+const MISSING: [(&str, &str); 2] = [("", "may be missing, and are counted"), ("never", "are never missing")];
+const RULES: [(&str, &str); 5] = [
+    (IdRule::Trim.word(), "take blanks off both ends"),
+    (IdRule::Lowercase.word(), "write A to Z as a to z"),
+    (IdRule::StripZeros.word(), "drop zeros that begin a number, as in P007"),
+    (IdRule::Alphanumeric.word(), "drop all but letters and digits"),
+    (IdRule::Date.word(), "write dates as 1990-01-31"),
 ];
 
 /// What is said about the form.
@@ -127,6 +140,10 @@ fn label(key: &str) -> &'static str {
     match key {
         "name" => "Name",
         "rows" => "People",
+        "overlap" => "People in common",
+        "id_rules" => "Rules for ids",
+        "typical" => "Typical",
+        "missing" => "Missing values",
         "id" => "How people are identified",
         "epsilon" => "ε of each release",
         "delta" => "δ of each release",
@@ -166,8 +183,13 @@ fn basics(form: &StudyForm, bases: &[StudySummary], advice: &Advice) -> Markup {
         fieldset .card {
             legend { "The study" }
             (text(advice, "name", label("name"), &form.name, Hint("What people will call it, such as “blood pressure 2026”.")))
-            (text(advice, "rows", label("rows"), &form.rows, Hint("The number of people, which is public. Every party’s table has exactly one row for each.")))
+            (select(advice, "people", "Who is at the parties", &form.people, &PEOPLE))
+            (text(advice, "rows", label("rows"), &form.rows, Hint("The number of people, which is public. Where all parties hold the same, every table has exactly one row for each; where not, it is about how many a party has.")))
             (select(advice, "id", label("id"), &form.id, &IDS))
+            div .when-different {
+                (text(advice, "overlap", label("overlap"), &form.overlap, Hint("The share of the smaller party’s people that any two parties have in common, as far as it is known: all, or the least and the largest, such as 0.5 to 1. May stay empty.")))
+                (rules(form, advice))
+            }
             div .pair {
                 (text(advice, "epsilon", label("epsilon"), &form.epsilon, Hint("Smaller protects more.")))
                 (text(advice, "delta", label("delta"), &form.delta, Hint("Well below 1 in the number of people.")))
@@ -178,6 +200,23 @@ fn basics(form: &StudyForm, bases: &[StudySummary], advice: &Advice) -> Markup {
                 input type="checkbox" name="early" value="on" checked[form.early];
                 span { "A public dataset may appear before every party has released, with those present" }
             }
+        }
+    }
+}
+
+/// What all parties do to ids of text before they are hashed.
+fn rules(form: &StudyForm, advice: &Advice) -> Markup {
+    html! {
+        fieldset #id_rules .field {
+            legend { (label("id_rules")) }
+            @for (rule, words) in RULES {
+                label .check {
+                    input type="checkbox" name="id_rules" value=(rule) checked[form.rules.iter().any(|word| word == rule)];
+                    span { (words) }
+                }
+            }
+            (field_problem(advice, "id_rules"))
+            p .aside { "For ids that are text: all parties do the same to them, so that ids that are written differently match." }
         }
     }
 }
@@ -246,6 +285,9 @@ fn party_fields(at: usize, party: &PartyForm, advice: &Advice) -> Markup {
         fieldset .card .party {
             legend { "Party " (at + 1) }
             (text(advice, &party_field(at, "name"), "Name of the party", &party.name, Hint("Letters, digits, - and _, such as north-clinic.")))
+            div .when-different {
+                (text(advice, &party_field(at, "rows"), "About how many people it has", &party.rows, Hint("May stay empty if it has about as many as the study says.")))
+            }
             @for (column, form) in party.columns.iter().enumerate() { (column_fields((at, column), form, advice)) }
             p .actions {
                 button .quiet type="submit" name="action" value={ "add-column-" (at) } { "Add a column" span .unseen { " to party " (at + 1) } }
@@ -281,6 +323,12 @@ fn column_fields((party, at): (usize, usize), column: &ColumnForm, advice: &Advi
                 p .aside id={ (levels) "-hint" } { "One a line." }
             }
             (text(advice, &field("description"), label("description"), &column.description, Hint("")))
+            div .pair .when-different {
+                (select(advice, &field("missing"), label("missing"), &column.missing, &MISSING))
+                div .when-number {
+                    (text(advice, &field("typical"), label("typical"), &column.typical, Hint("A value that most are known to be near. May stay empty.")))
+                }
+            }
             p .actions {
                 button .quiet .remove type="submit" name="action" value={ "remove-column-" (party) "-" (at) } {
                     "Remove the column" span .unseen { " " (at + 1) " of party " (party + 1) }
