@@ -45,6 +45,7 @@ fn source(study: &Study) -> Source {
     Source::new(study, PARTY, description).unwrap()
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "releases ask for it so")]
 fn seeded() -> Result<ChaCha20Rng, Error> {
     Ok(ChaCha20Rng::seed_from_u64(5))
 }
@@ -147,7 +148,7 @@ fn shares_of_something_else_cost_nothing() {
     let task = staged.next_task(&ledger).unwrap().unwrap();
     let good = whole(&task, &people, 3);
     let twice = subjects((0..ROWS as i64 - 1).chain([3]));
-    let others = subjects(1..ROWS as i64 + 1);
+    let others = subjects(1..=ROWS as i64);
     let mut other_task = good.clone();
     other_task[0] ^= 1;
     let mut impossible = good.clone();
