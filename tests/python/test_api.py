@@ -97,6 +97,9 @@ def valid_requests(scene):
         ("GET", "/api/v1/studies/{study}/fit"): {
             "path_parameters": study, "query": {"label": "pressure", "feature": ["age", "bmi"], "level": 0.9, "words": "true"},
         },
+        ("GET", "/api/v1/studies/{study}/correlations"): {
+            "path_parameters": study, "query": {"column": ["age", "pressure"], "given": ["bmi"], "together": "true"},
+        },
         ("GET", "/api/v1/studies/{study}/invitation"): {"path_parameters": study, "headers": party},
         ("POST", "/api/v1/studies/{study}/parties/{party}/invitation"): {
             "path_parameters": {"study": scene.new, "party": "north"}, "headers": coordinator,

@@ -197,6 +197,8 @@ def pages(world):
         "explorer": (explore, False),
         "regression": (f"{explore}?label=pressure&feature=age&feature=salt&feature=smoker", False),
         "ols": (f"{explore}?label=pressure&feature=age&learner=ols", False),
+        "odds": (f"{explore}?label=smoker&model=logistic&feature=age&feature=pressure", False),
+        "correlations": (f"/studies/{world.finished}/correlations", False),
         "findings": (f"/studies/{world.loose}/explore?label=weight", False),
         "refused regression": (f"{explore}?label=age&feature=age", False),
         "too early": (f"/studies/{world.waiting}/explore", False),
@@ -209,7 +211,7 @@ def pages(world):
 EXPECTED = {"refused regression": ["422"], "not found": ["404"]}
 PAGES = [
     "studies", "no more studies", "finished study", "waiting study", "own study", "closed study",
-    "own closed study", "explorer", "regression", "ols", "findings", "refused regression", "too early", "sign in", "new study", "not found",
+    "own closed study", "explorer", "regression", "ols", "odds", "correlations", "findings", "refused regression", "too early", "sign in", "new study", "not found",
 ]  # fmt: skip
 
 

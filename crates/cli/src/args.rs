@@ -11,7 +11,7 @@ use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use potluck_party::postgres::Address;
 use potluck_party::sql::Dialect;
-use potluck_release::model::Learner;
+use potluck_release::model::{Kind, Learner};
 use potluck_simulation::RELEASES;
 use zeroize::Zeroizing;
 
@@ -94,8 +94,10 @@ pub(crate) enum Command {
     Sums(Sums),
     /// Lay the releases of a study side by side
     Join(Join),
-    /// Fit a linear regression on a public dataset
+    /// Fit a linear or logistic regression on a public dataset
     Fit(Fit),
+    /// Show how columns of a public dataset go together
+    Correlate(Correlate),
     /// Predict with a model; CSV on stdout
     Predict(Predict),
     /// Describe a study, release, public dataset, model or event log
@@ -649,10 +651,29 @@ impl From<LearnerArgument> for Learner {
     }
 }
 
+/// What is regressed, as an argument.
+#[derive(Clone, Copy, ValueEnum)]
+pub(crate) enum KindArgument {
+    /// The label itself
+    Linear,
+    /// The log odds of a label with two levels, or of `column=level`: odds ratios and probabilities
+    Logistic,
+}
+
+impl From<KindArgument> for Kind {
+    fn from(kind: KindArgument) -> Self {
+        match kind {
+            KindArgument::Linear => Self::Linear,
+            KindArgument::Logistic => Self::Logistic,
+        }
+    }
+}
+
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
   potluck fit public.parquet --label pressure
+  potluck fit public.parquet --label stroke=yes --model logistic
   potluck fit public.parquet --label pressure --features age,bmi,smoker --report report.html --out model.json
   potluck fit public.parquet --label region=north --learner ols --json")]
 pub(crate) struct Fit {
@@ -668,6 +689,9 @@ pub(crate) struct Fit {
     /// One column to explain it with, may be repeated; for names with commas
     #[arg(long, value_name = "COL", conflicts_with = "features")]
     pub(crate) feature: Vec<String>,
+    /// What to regress
+    #[arg(long, value_enum, default_value_t = KindArgument::Linear)]
+    pub(crate) model: KindArgument,
     /// How to learn
     #[arg(long, value_enum, default_value_t = LearnerArgument::Posterior)]
     pub(crate) learner: LearnerArgument,
@@ -686,8 +710,39 @@ pub(crate) struct Fit {
 }
 
 #[derive(Args)]
+#[command(after_help = "\
+Examples:
+  potluck correlate public.parquet
+  potluck correlate public.parquet --columns pressure,salt --given age,bmi
+  potluck correlate public.parquet --together --report correlations.html --json")]
+pub(crate) struct Correlate {
+    /// The public dataset
+    #[arg(value_name = "DATASET")]
+    pub(crate) dataset: PathBuf,
+    /// The columns, separated by commas [default: all]
+    #[arg(long, value_name = "COL,…", value_delimiter = ',')]
+    pub(crate) columns: Option<Vec<String>>,
+    /// One column, may be repeated; for names with commas
+    #[arg(long, value_name = "COL", conflicts_with = "columns")]
+    pub(crate) column: Vec<String>,
+    /// Columns to hold fixed, separated by commas: partial correlations
+    #[arg(long, value_name = "COL,…", value_delimiter = ',')]
+    pub(crate) given: Vec<String>,
+    /// Level of the intervals
+    #[arg(long, default_value_t = 0.95, allow_negative_numbers = true)]
+    pub(crate) level: f64,
+    /// Widen the intervals so that all of them hold together at the level (Bonferroni)
+    #[arg(long)]
+    pub(crate) together: bool,
+    /// Write a report with a picture: one self-contained HTML file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) report: Option<PathBuf>,
+}
+
+#[derive(Args)]
 #[command(
-    after_help = "Examples:\n  potluck predict model.json --data new.csv --id patient > predictions.csv\n  potluck predict model.json --data new.csv --id patient --interval 0.95\n\nAn interval holds the label of a new person with this probability, if what predictions miss is bell-shaped; \\\nit is as wide for everybody. Predictions of a level are shares, and have none."
+    after_help = "Examples:\n  potluck predict model.json --data new.csv --id patient > predictions.csv\n  potluck predict model.json --data new.csv --id patient --interval 0.95\n\nAn interval holds the label of a new person with this probability, if what predictions miss is bell-shaped; \\\nit is as wide for everybody. Shares that a linear regression of a level predicts have none; probabilities of a logistic \
+regression always have one, for the share of people like this one, at the model's level unless another is given."
 )]
 pub(crate) struct Predict {
     /// The model, from `potluck fit --out`
@@ -699,7 +754,7 @@ pub(crate) struct Predict {
     /// A column to carry over beside the prediction
     #[arg(long, value_name = "COL")]
     pub(crate) id: Option<String>,
-    /// Add the ends of intervals of this level, such as 0.95
+    /// Add the ends of intervals of this level, such as 0.95; those of probabilities come unasked
     #[arg(long, value_name = "LEVEL", allow_negative_numbers = true)]
     pub(crate) interval: Option<f64>,
 }

@@ -6,8 +6,9 @@ use std::sync::{Arc, OnceLock, Weak};
 
 use moka::sync::Cache;
 use potluck_core::learn::{Level, Ridge};
+use potluck_release::correlations::Correlations;
 use potluck_release::fit::{DEFAULT_RIDGE, Regression, fit};
-use potluck_release::model::Learner;
+use potluck_release::model::{Kind, Learner};
 use potluck_release::{Model, PublicDataset};
 
 use crate::Error;
@@ -18,6 +19,8 @@ use crate::store::{Refusal, StudyRecord};
 const DATASET_BYTES: u64 = 1 << 30;
 /// Bytes of fits kept in memory.
 const FIT_BYTES: u64 = 1 << 28;
+/// Answers about correlations kept in memory.
+const CORRELATIONS: u64 = 200;
 /// Most features that a reader may name: no study has more columns that make sense.
 const MOST_FEATURES: usize = 10_000;
 
@@ -25,11 +28,12 @@ const MOST_FEATURES: usize = 10_000;
 pub(crate) const LEVEL: f64 = 0.95;
 
 /// What the query of an address says of a regression,
-/// `label=…&feature=…&feature=…&learner=…&level=…`, as it was sent: the explorer's form keeps it
-/// even where it makes no sense.
+/// `label=…&feature=…&feature=…&model=…&learner=…&level=…`, as it was sent: the explorer's form
+/// keeps it even where it makes no sense.
 pub(crate) struct FitForm {
     pub(crate) label: String,
     pub(crate) features: Vec<String>,
+    pub(crate) kind: String,
     pub(crate) learner: String,
     pub(crate) level: String,
 }
@@ -39,6 +43,7 @@ impl FitForm {
         let mut read = Self {
             label: String::new(),
             features: Vec::new(),
+            kind: Kind::Linear.name().to_owned(),
             learner: Learner::Posterior.name().to_owned(),
             level: LEVEL.to_string(),
         };
@@ -46,6 +51,7 @@ impl FitForm {
             match &*name {
                 "label" => read.label = value.into_owned(),
                 "feature" => read.features.push(value.into_owned()),
+                "model" => read.kind = value.into_owned(),
                 "learner" => read.learner = value.into_owned(),
                 "level" => read.level = value.into_owned(),
                 _ => {}
@@ -59,18 +65,20 @@ impl FitForm {
         let unacceptable = |detail: &str| Refusal::Unacceptable(detail.to_owned());
         let learner = serde_json::from_value(self.learner.as_str().into())
             .map_err(|_| unacceptable("learner is posterior, debiased or ols"))?;
+        let kind = serde_json::from_value(self.kind.as_str().into())
+            .map_err(|_| unacceptable("model is linear or logistic"))?;
         let level = level(&self.level).ok_or_else(|| {
             unacceptable("level is a number between 0 and 1, such as 0.95, or a percentage, such as 95%")
         })?;
         if self.label.is_empty() {
             return Err(unacceptable("name the column to explain: label=COLUMN"));
         }
-        Ok(FitRequest { label: self.label.clone(), features: self.features.clone(), learner, level })
+        Ok(FitRequest { label: self.label.clone(), features: self.features.clone(), kind, learner, level })
     }
 }
 
 /// A level as people write it: 0.95, or 95%.
-fn level(text: &str) -> Option<f64> {
+pub(crate) fn level(text: &str) -> Option<f64> {
     let text = text.trim();
     match text.strip_suffix('%') {
         // Shifted as decimals, so that 95% is what 0.95 is.
@@ -86,6 +94,8 @@ pub(crate) struct FitRequest {
     pub(crate) label: String,
     /// The features; all others when there are none.
     pub(crate) features: Vec<String>,
+    /// The label itself, or its log odds.
+    pub(crate) kind: Kind,
     /// How to learn.
     pub(crate) learner: Learner,
     /// Level of the intervals.
@@ -101,6 +111,7 @@ impl PartialEq for Key {
         self.0 == other.0
             && self.1.label == other.1.label
             && self.1.features == other.1.features
+            && self.1.kind == other.1.kind
             && self.1.learner == other.1.learner
             && self.1.level.to_bits() == other.1.level.to_bits()
     }
@@ -110,7 +121,8 @@ impl Eq for Key {}
 
 impl Hash for Key {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        (&self.0, &self.1.label, &self.1.features, self.1.learner.name(), self.1.level.to_bits()).hash(state);
+        let FitRequest { label, features, kind, learner, level } = &self.1;
+        (&self.0, label, features, kind, learner.name(), level.to_bits()).hash(state);
     }
 }
 
@@ -143,6 +155,8 @@ impl Fitted {
 pub(crate) struct Fits {
     datasets: Cache<String, Arc<PublicDataset>>,
     fitted: Cache<Key, Arc<Fitted>>,
+    /// By dataset and question.
+    correlated: Cache<String, Arc<Correlations>>,
 }
 
 impl Fits {
@@ -154,7 +168,18 @@ impl Fits {
         Self {
             datasets: Cache::builder().max_capacity(DATASET_BYTES).weigher(bytes).build(),
             fitted: Cache::builder().max_capacity(FIT_BYTES).weigher(fit_bytes).build(),
+            correlated: Cache::builder().max_capacity(CORRELATIONS).build(),
         }
+    }
+
+    pub(crate) fn correlated(&self, key: &str) -> Option<Arc<Correlations>> {
+        self.correlated.get(key)
+    }
+
+    pub(crate) fn keep_correlated(&self, key: String, found: Correlations) -> Arc<Correlations> {
+        let found = Arc::new(found);
+        self.correlated.insert(key, Arc::clone(&found));
+        found
     }
 
     pub(crate) fn dataset(&self, path: &Path, sha256: &str) -> Result<Arc<PublicDataset>, Error> {
@@ -215,6 +240,7 @@ fn regression(request: FitRequest) -> Result<Regression, Refusal> {
     Ok(Regression {
         label: request.label,
         features: (!request.features.is_empty()).then_some(request.features),
+        kind: request.kind,
         learner: request.learner,
         ridge: Ridge::new(DEFAULT_RIDGE).map_err(unacceptable)?,
         level: Level::new(request.level).map_err(unacceptable)?,

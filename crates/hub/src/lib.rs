@@ -37,6 +37,7 @@ mod app;
 mod certificate;
 pub mod config;
 mod connections;
+mod correlated;
 mod error;
 mod fits;
 mod limits;

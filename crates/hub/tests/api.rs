@@ -764,6 +764,7 @@ fn fits_are_those_of_the_library() {
         let regression = potluck_release::fit::Regression {
             label: "pressure".to_owned(),
             features: Some(features.iter().map(|&feature| feature.to_owned()).collect()),
+            kind: potluck_release::model::Kind::Linear,
             learner: potluck_release::model::Learner::Posterior,
             ridge: potluck_core::learn::Ridge::new(potluck_release::fit::DEFAULT_RIDGE).unwrap(),
             level: potluck_core::learn::Level::new(0.9).unwrap(),

@@ -306,6 +306,7 @@ fn explored_regressions_are_those_of_the_library() {
             &Regression {
                 label: "pressure".to_owned(),
                 features,
+                kind: potluck_release::model::Kind::Linear,
                 learner,
                 ridge: Ridge::new(DEFAULT_RIDGE).unwrap(),
                 level: Level::new(level).unwrap(),
@@ -337,6 +338,42 @@ fn explored_regressions_are_those_of_the_library() {
     seen.says("with urlopen(&quot;http://127.0.0.1:");
     seen.says("(&quot;label&quot;, &quot;pressure&quot;), (&quot;feature&quot;, &quot;age&quot;), (&quot;level&quot;, 0.8)");
     seen.says("potluck fit public.parquet --label pressure --features age --level 0.8");
+}
+
+#[test]
+fn odds_and_correlations_are_explored_too() {
+    let hub = Hub::start();
+    let id = hub.finished(&sealed(&STUDY))[0].study.id().to_owned();
+    let browser = Browser::new(&hub);
+    let odds = browser.get(&format!("/studies/{id}/explore?label=smoker&model=logistic")).sound(200);
+    odds.says("Logistic regression of");
+    odds.says("Odds ratios");
+    odds.says("Area under the curve");
+    odds.says("potluck.LogisticRegression()");
+    odds.says("--label smoker --model logistic");
+    odds.says("(&quot;model&quot;, &quot;logistic&quot;)");
+    let number = browser.get(&format!("/studies/{id}/explore?label=pressure&model=logistic")).sound(422);
+    number.says("only a label with levels has odds");
+    browser
+        .get(&format!("/studies/{id}/explore?label=smoker&model=cubic"))
+        .sound(422)
+        .says("model is linear or logistic");
+    browser.get(&format!("/studies/{id}/explore")).sound(200).says(&format!("/studies/{id}/correlations"));
+
+    let page = browser.get(&format!("/studies/{id}/correlations")).sound(200);
+    page.says("<svg");
+    page.says("potluck correlate public.parquet");
+    let some = browser
+        .get(&format!("/studies/{id}/correlations?column=age&column=pressure&given=smoker&together=true"));
+    some.sound(200).says("Partial correlations");
+    browser.get(&format!("/studies/{id}/correlations?column=age")).sound(422).says("at least two");
+    browser.get("/studies/none/correlations").sound(404);
+    let api: serde_json::Value = serde_json::from_slice(
+        &hub.get(&format!("/api/v1/studies/{id}/correlations?column=age&column=pressure")).body,
+    )
+    .unwrap();
+    assert_eq!(api["pairs"].as_array().unwrap().len(), 1);
+    assert!(api["pairs"][0]["low"].as_f64().unwrap() <= api["pairs"][0]["high"].as_f64().unwrap());
 }
 
 #[test]

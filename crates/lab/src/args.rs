@@ -128,6 +128,8 @@ pub(crate) enum Experiment {
     Bias(Bias),
     /// What `potluck plan` predicts against what simulated releases give
     Planning(Planning),
+    /// Logistic regression from releases beside maximum likelihood on the rows themselves
+    Classification(Classification),
     /// Whether standard errors lie in the range that `potluck plan` forecasts, on every table of a
     /// folder and on populations drawn at random
     Forecast(Forecast),
@@ -294,6 +296,23 @@ pub(crate) struct Robustness {
     /// Only tables whose file name starts so, separated by commas
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     pub(crate) tables: Option<Vec<String>>,
+}
+
+#[derive(Args)]
+#[command(after_help = "\
+Example:
+  potluck-lab classification --sizes 100000 --epsilons 1 --kinds levels --seeds 20
+
+Data are new in every repetition. Real tables get a yes/no label: whether a number is above its median, or above 0.")]
+pub(crate) struct Classification {
+    #[command(flatten)]
+    pub(crate) cells: Cells,
+    /// Folder with the tables; without it only made-up data are run
+    #[arg(long, value_name = "DIR", env = "POTLUCK_DATA")]
+    pub(crate) data_dir: Option<PathBuf>,
+    /// Populations to try constants on, instead of those that are reported
+    #[arg(long)]
+    pub(crate) tuning: bool,
 }
 
 #[derive(Args)]

@@ -26,6 +26,16 @@ const BUILT_IN: [(&str, &str); 5] = [
     ("music", include_str!("../datasets/music.toml")),
 ];
 
+/// Tables for yes/no labels, with the value that a label is above: its median if none.
+const YES_NO: [(&str, &str, Option<f64>); 6] = [
+    ("insurance", include_str!("../datasets/insurance.toml"), None),
+    ("bike", include_str!("../datasets/bike.toml"), None),
+    ("gpu", include_str!("../datasets/gpu.toml"), None),
+    ("california", include_str!("../datasets/california.toml"), None),
+    ("diamonds", include_str!("../datasets/diamonds.toml"), None),
+    ("randhie", include_str!("../datasets/randhie.toml"), Some(0.0)),
+];
+
 /// What the paper published for a dataset: losses of DGM, RMGM and BGM by ε.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -126,6 +136,34 @@ impl Dataset {
             .find(|(candidate, _)| *candidate == name)
             .with_context(|| format!("there is no built-in dataset {name:?}"))?;
         Self::load(text, folder).with_context(|| format!("dataset {name}"))
+    }
+
+    /// The names of tables with yes/no labels.
+    pub(crate) fn yes_no_names() -> impl Iterator<Item = &'static str> {
+        YES_NO.iter().map(|(name, ..)| *name)
+    }
+
+    /// One of them, if its file is there.
+    pub(crate) fn yes_no(name: &str, folder: &Path) -> Result<Option<Self>> {
+        let (_, text, above) = YES_NO
+            .iter()
+            .find(|(candidate, ..)| *candidate == name)
+            .with_context(|| format!("there is no table {name:?} with a yes/no label"))?;
+        let description: Description = toml::from_str(text)?;
+        if !description.file.iter().any(|file| folder.join(file).exists()) {
+            return Ok(None);
+        }
+        let mut dataset = Self::load(text, folder).with_context(|| format!("table {name}"))?;
+        let width = dataset.width();
+        let mut labels: Vec<f64> = dataset.values.iter().skip(width - 1).step_by(width).copied().collect();
+        labels.sort_by(f64::total_cmp);
+        // Values are scaled to [0, 1], so that 0 stays the smallest.
+        let limit = above.unwrap_or(labels[labels.len() / 2]);
+        for row in dataset.values.chunks_exact_mut(width) {
+            row[width - 1] = f64::from(row[width - 1] > limit);
+        }
+        dataset.kinds[width - 1] = Kind::TwoLevels;
+        Ok(Some(dataset))
     }
 
     /// A dataset that a user describes.

@@ -17,6 +17,7 @@ mod jobs;
 mod machine;
 mod methods;
 mod noise;
+mod outcomes;
 mod peers;
 mod population;
 mod released;
@@ -45,6 +46,7 @@ fn main() -> Result<()> {
         Experiment::Map(arguments) => experiments::map::run(arguments, common),
         Experiment::Robustness(arguments) => experiments::robustness::run(arguments, common),
         Experiment::Bias(arguments) => experiments::bias::run(arguments, common),
+        Experiment::Classification(arguments) => experiments::classification::run(arguments, common),
         Experiment::Forecast(arguments) => experiments::forecast::run(arguments, common),
         Experiment::Planning(arguments) => experiments::planning::run(arguments, common),
         Experiment::Speed(arguments) => experiments::speed::run(arguments, common),

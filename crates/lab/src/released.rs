@@ -6,6 +6,7 @@ use faer::linalg::solvers::Solve as _;
 use faer::{Col, Mat};
 use potluck_core::learn::{Clipping, Level, Tails, posterior};
 use potluck_release::fit::{Material, Regression, fit};
+use potluck_release::model::Kind;
 use potluck_release::study::{Format, Method, Party};
 use potluck_release::{Model, PublicDataset, Study};
 use potluck_simulation::{Noise, Simulation, Subjects};
@@ -107,6 +108,11 @@ impl Released {
     /// Learns the regression of an encoded column on all others.
     pub(crate) fn fit(&self, label: usize) -> Result<Model> {
         Ok(fit(&self.dataset, &Regression::of(&self.names()[label]))?)
+    }
+
+    /// Learns the logistic regression of an encoded column, which has two levels, on all others.
+    pub(crate) fn fit_odds(&self, label: usize) -> Result<Model> {
+        Ok(fit(&self.dataset, &Regression { kind: Kind::Logistic, ..Regression::of(&self.names()[label]) })?)
     }
 
     /// Learns the regression of an encoded column on those of its own party: what that could learn

@@ -19,6 +19,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use crate::args::Common;
 use crate::holdings::Holdings;
 use crate::noise::NoiseKind;
+use crate::outcomes::Rows;
 use crate::released::{Own, Released};
 use crate::seeds::Seed;
 
@@ -52,6 +53,22 @@ impl Table {
 
     pub(crate) fn features(&self) -> Vec<usize> {
         (0..self.width - 1).collect()
+    }
+
+    /// Features in units of 1, and a yes/no label.
+    pub(crate) fn rows_and_labels(&self) -> Rows {
+        let width = self.width - 1;
+        let mut rows = Rows { width, features: Vec::with_capacity(self.n() * width), labels: Vec::new() };
+        for index in 0..self.n() {
+            rows.features.extend(self.row(index).take(width));
+            rows.labels.push(self.row(index).nth(width).is_some_and(|label| label > 0.5));
+        }
+        rows
+    }
+
+    /// The same columns as the parties hold them.
+    pub(crate) fn into_holdings(self) -> Holdings {
+        self.holdings
     }
 
     /// Fills a block with encoded rows from `first` on.

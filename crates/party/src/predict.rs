@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use arrow_array::{Array, StringArray};
 use potluck_core::learn::Level;
 use potluck_release::Model;
-use potluck_release::model::Term;
+use potluck_release::model::{Kind, Probability, Term};
 use potluck_release::study::{MISSING_TOKENS, Unknown};
 use serde_json::json;
 
@@ -34,9 +34,37 @@ pub enum Form {
     Json,
 }
 
+/// What a feature is of one row; nothing if it is missing.
+type Row<'a> = &'a dyn Fn(&Term) -> Option<f64>;
+
+/// A prediction as it is written.
+struct Predicted {
+    value: f64,
+    /// Lower and upper end of its interval.
+    ends: Option<[f64; 2]>,
+}
+
+impl Predicted {
+    /// Of a label itself, with an interval that reaches so far.
+    fn value(model: &Model, row: Row<'_>, reach: Option<f64>) -> Self {
+        let value = model.predict(row);
+        Self { value, ends: reach.map(|reach| model.within_reach(value, reach)) }
+    }
+
+    /// Of a logistic regression.
+    fn probability(model: &Model, row: Row<'_>, level: Option<Level>) -> Self {
+        let found = model.probability(row, level);
+        Self {
+            value: found.map_or_else(|| model.predict(row), |found| found.estimate),
+            ends: found.map(|Probability { low, high, .. }| [low, high]),
+        }
+    }
+}
+
 /// Writes one prediction a row: the ids if `id_column` is given, then the label, then the ends of
-/// its interval if intervals of a level are asked for. Of a table that cannot be predicted from,
-/// nothing is written.
+/// its interval if intervals of a level are asked for. Of a logistic regression, the prediction is
+/// a probability, and always has the ends of its interval: at the model's level unless another is
+/// asked for. Of a table that cannot be predicted from, nothing is written.
 pub fn predict(
     model: &Model,
     table: &Table,
@@ -46,7 +74,13 @@ pub fn predict(
     out: &mut dyn Write,
 ) -> Result<(), PredictError> {
     let label = model.label.name();
-    let reach = interval.map(|level| model.prediction_reach(level)).transpose().map_err(Error::from)?;
+    let of_row: Box<dyn Fn(Row<'_>) -> Predicted> = if model.kind == Kind::Logistic {
+        Box::new(|row| Predicted::probability(model, row, interval))
+    } else {
+        let reach = interval.map(|level| model.prediction_reach(level)).transpose().map_err(Error::from)?;
+        Box::new(move |row| Predicted::value(model, row, reach))
+    };
+    let with_ends = interval.is_some() || model.kind == Kind::Logistic;
     let mut sheet = match form {
         Form::Csv => {
             Sheet::Csv { writer: Box::new(csv::Writer::from_writer(out)), decimals: decimals(model) }
@@ -54,19 +88,18 @@ pub fn predict(
         Form::Json => Sheet::Json(out),
     };
     let mut rows = 0;
-    for_each_batch(model, table, id_column, &(), |ids, predictions| {
-        for (row, &prediction) in predictions.iter().enumerate() {
+    for_each_batch(model, table, id_column, &(), of_row, |ids, predictions| {
+        for (row, prediction) in predictions.iter().enumerate() {
             if rows == 0 {
-                sheet.begin(&label, id_column, reach.is_some())?;
+                sheet.begin(&label, id_column, with_ends)?;
             }
-            let ends = reach.map(|reach| model.within_reach(prediction, reach));
-            sheet.row(rows, ids.map(|ids| ids.value(row)), prediction, ends)?;
+            sheet.row(rows, ids.map(|ids| ids.value(row)), prediction)?;
             rows += 1;
         }
         Ok::<(), PredictError>(())
     })?;
     if rows == 0 {
-        sheet.begin(&label, id_column, reach.is_some())?;
+        sheet.begin(&label, id_column, with_ends)?;
     }
     Ok(sheet.end()?)
 }
@@ -97,25 +130,19 @@ impl Sheet<'_> {
         }
     }
 
-    fn row(
-        &mut self,
-        before: u64,
-        id: Option<&str>,
-        prediction: f64,
-        ends: Option<[f64; 2]>,
-    ) -> io::Result<()> {
+    fn row(&mut self, before: u64, id: Option<&str>, predicted: &Predicted) -> io::Result<()> {
         match self {
             Self::Csv { writer, decimals } => {
-                let numbers = [prediction].into_iter().chain(ends.into_iter().flatten());
+                let numbers = [predicted.value].into_iter().chain(predicted.ends.into_iter().flatten());
                 let numbers: Vec<String> = numbers.map(|number| format!("{number:.decimals$}")).collect();
                 writer.write_record(id.into_iter().chain(numbers.iter().map(String::as_str))).map_err(output)
             }
             Self::Json(out) => {
-                let mut row = json!({ "prediction": prediction });
+                let mut row = json!({ "prediction": predicted.value });
                 if let Some(id) = id {
                     row["id"] = id.into();
                 }
-                if let Some([low, high]) = ends {
+                if let Some([low, high]) = predicted.ends {
                     (row["low"], row["high"]) = (low.into(), high.into());
                 }
                 write!(out, "{}\n{row}", if before == 0 { "" } else { "," })
@@ -134,14 +161,38 @@ impl Sheet<'_> {
     }
 }
 
-/// One prediction a row.
-pub fn predictions(model: &Model, table: &Table, observer: &dyn Observer) -> Result<Vec<f64>, Error> {
+/// What `of_row` says of each row.
+fn each<T: Clone>(
+    model: &Model,
+    table: &Table,
+    observer: &dyn Observer,
+    of_row: impl Fn(Row<'_>) -> T,
+) -> Result<Vec<T>, Error> {
     let mut all = Vec::new();
-    for_each_batch(model, table, None, observer, |_, predictions| {
-        all.extend_from_slice(predictions);
+    for_each_batch(model, table, None, observer, of_row, |_, found| {
+        all.extend_from_slice(found);
         Ok::<(), Error>(())
     })?;
     Ok(all)
+}
+
+/// One prediction a row; of a logistic regression, a probability.
+pub fn predictions(model: &Model, table: &Table, observer: &dyn Observer) -> Result<Vec<f64>, Error> {
+    each(model, table, observer, |row| model.predict(row))
+}
+
+/// The probability of each row with its interval, by a logistic regression; of another, nothing.
+pub fn probabilities(
+    model: &Model,
+    table: &Table,
+    observer: &dyn Observer,
+) -> Result<Option<Vec<Probability>>, Error> {
+    Ok(each(model, table, observer, |row| model.probability(row, None))?.into_iter().collect())
+}
+
+/// The predicted log odds of each row, by a logistic regression; of another, nothing.
+pub fn log_odds(model: &Model, table: &Table, observer: &dyn Observer) -> Result<Option<Vec<f64>>, Error> {
+    Ok(each(model, table, observer, |row| model.log_odds(row))?.into_iter().collect())
 }
 
 /// The label of each row, NaN where it is missing: a number, or 1 where it is the level and 0 where
@@ -180,13 +231,15 @@ pub fn needed_columns(model: &Model) -> Vec<String> {
     columns
 }
 
-/// Calls `take` with the predictions for every batch, and with its ids if `id_column` is given.
-fn for_each_batch<E: From<Error>>(
+/// Calls `take` with what `of_row` says of every row of a batch, and with its ids if `id_column` is
+/// given.
+fn for_each_batch<T, E: From<Error>>(
     model: &Model,
     table: &Table,
     id_column: Option<&str>,
     observer: &dyn Observer,
-    mut take: impl FnMut(Option<&StringArray>, &[f64]) -> Result<(), E>,
+    of_row: impl Fn(Row<'_>) -> T,
+    mut take: impl FnMut(Option<&StringArray>, &[T]) -> Result<(), E>,
 ) -> Result<(), E> {
     let columns = needed_columns(model);
     let numeric: Vec<bool> = columns
@@ -218,7 +271,7 @@ fn for_each_batch<E: From<Error>>(
             _ => None,
         };
         let prediction = |row: usize| {
-            model.predict(|term: &Term| {
+            of_row(&|term: &Term| {
                 let at = columns.iter().position(|column| column == term.column())?;
                 match &inputs[at] {
                     Input::Numbers(numbers) => Some(numbers[row]),
@@ -226,7 +279,7 @@ fn for_each_batch<E: From<Error>>(
                 }
             })
         };
-        let predictions: Vec<f64> = (0..batch.num_rows()).map(prediction).collect();
+        let predictions: Vec<T> = (0..batch.num_rows()).map(prediction).collect();
         take(ids.as_ref(), &predictions)?;
         first += batch.num_rows() as u64;
         progress(observer)(first)?;

@@ -6,7 +6,9 @@ use std::sync::{Arc, OnceLock};
 use arrow_array::{ArrayRef, Float64Array, StructArray};
 use arrow_schema::{DataType, Field, Fields, Schema};
 use numpy::PyArray1;
+use potluck_core::learn::Level;
 use potluck_release::columns::MIXED;
+use potluck_release::correlations::{Question, correlate};
 use potluck_release::dataset::Completeness;
 use potluck_release::files::Existing;
 use potluck_release::findings::Sentence;
@@ -112,6 +114,23 @@ impl PublicDataset {
     fn moments<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>, Error> {
         let moments = work::away(py, || summary::of_dataset(&self.content))?;
         Ok(json::to_python(py, &moments)?)
+    }
+
+    /// How columns go together: correlations with intervals, as plain data.
+    #[pyo3(signature = (columns=None, *, given=Vec::new(), level=0.95, together=false))]
+    fn correlations<'py>(
+        &self,
+        py: Python<'py>,
+        columns: Option<Vec<String>>,
+        given: Vec<String>,
+        level: f64,
+        together: bool,
+    ) -> Result<Bound<'py, PyAny>, Error> {
+        let level = Level::new(level).map_err(ReleaseError::from)?;
+        let question = Question { columns, given, level, together };
+        let found = work::away(py, || correlate(&self.content, &question))?;
+        let found = json::to_python(py, &found)?;
+        Ok(py.import("potluck._correlations")?.call_method1("Correlations", (found,))?)
     }
 
     /// Whom parties have in common, and how these differ from all of a party's; None where all

@@ -4,13 +4,13 @@ use std::path::{Path, PathBuf};
 
 use numpy::{PyArray1, PyArray2};
 use potluck_core::learn::{Level, Ridge, two_sided_quantile, two_sided_tail};
-use potluck_party::predict::{labels, needed_columns, predictions};
+use potluck_party::predict::{labels, log_odds, needed_columns, predictions, probabilities};
 use potluck_party::{Observer, Resources, Table};
 use potluck_release::Error as ReleaseError;
 use potluck_release::files::{Audience, write_file};
 use potluck_release::findings::{Finding, HEADING};
 use potluck_release::fit::Regression;
-use potluck_release::model::{Coefficient, Estimate, Learner, RSquared};
+use potluck_release::model::{Coefficient, Estimate, Kind, Learner, RSquared, Term};
 use pyo3::prelude::*;
 
 use crate::dataset::PublicDataset;
@@ -118,6 +118,68 @@ impl Model {
             predictions(&self.content, table, observer)
         })?;
         Ok(PyArray1::from_vec(py, predicted))
+    }
+
+    /// The log odds of each row of a table, by a logistic regression.
+    #[pyo3(signature = (data, *, tmp_dir=None, progress=None))]
+    fn log_odds<'py>(
+        &self,
+        py: Python<'py>,
+        data: &Bound<'py, PyAny>,
+        tmp_dir: Option<PathBuf>,
+        progress: Option<&Bound<'py, PyAny>>,
+    ) -> Result<Bound<'py, PyArray1<f64>>, Error> {
+        let keep = needed_columns(&self.content);
+        let found = over_table(py, data, &keep, tmp_dir, progress, |table, observer| {
+            observer.stage("", 0);
+            log_odds(&self.content, table, observer)
+        })?;
+        Ok(PyArray1::from_vec(py, found.ok_or_else(not_logistic)?))
+    }
+
+    /// The probability of each row of a table with the ends of its interval, by a logistic
+    /// regression.
+    #[pyo3(signature = (data, *, tmp_dir=None, progress=None))]
+    fn probabilities<'py>(
+        &self,
+        py: Python<'py>,
+        data: &Bound<'py, PyAny>,
+        tmp_dir: Option<PathBuf>,
+        progress: Option<&Bound<'py, PyAny>>,
+    ) -> Result<Bound<'py, PyArray2<f64>>, Error> {
+        let keep = needed_columns(&self.content);
+        let found = over_table(py, data, &keep, tmp_dir, progress, |table, observer| {
+            observer.stage("", 0);
+            probabilities(&self.content, table, observer)
+        })?;
+        let found = found.ok_or_else(not_logistic)?;
+        let rows: Vec<Vec<f64>> = found.iter().map(|one| vec![one.estimate, one.low, one.high]).collect();
+        if rows.is_empty() {
+            return Ok(PyArray2::zeros(py, [0, 3], false));
+        }
+        Ok(PyArray2::from_vec2(py, &rows).map_err(PyErr::from)?)
+    }
+
+    /// What is regressed: "linear" or "logistic".
+    #[getter]
+    fn kind(&self) -> &'static str {
+        self.content.kind.name()
+    }
+
+    /// The level that the label counts as 1, and all levels of its column; nothing of a number.
+    #[getter]
+    fn label_levels(&self) -> Option<(&str, Vec<String>)> {
+        match &self.content.label {
+            Term::Level { level, levels, .. } => Some((level, levels.clone())),
+            Term::Numeric { .. } => None,
+        }
+    }
+
+    /// Of the label of a logistic regression: the share of people it applies to, the area under
+    /// the curve, and their intervals.
+    #[getter]
+    fn classification<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        self.content.classification.as_ref().map(|found| json::to_python(py, found)).transpose()
     }
 
     /// The ends of intervals of predictions, of this level, that hold the label of a new person.
@@ -441,6 +503,17 @@ impl Model {
     }
 }
 
+fn not_logistic() -> Error {
+    Error::Usage("a linear regression has no odds; fit a LogisticRegression".to_owned())
+}
+
+fn kind(name: &str) -> Result<Kind, Error> {
+    Kind::ALL.into_iter().find(|kind| kind.name() == name).ok_or_else(|| {
+        let known: Vec<&str> = Kind::ALL.iter().map(|kind| kind.name()).collect();
+        Error::Usage(format!("there is no kind of regression {name:?}; choose one of {}", known.join(", ")))
+    })
+}
+
 fn learner(name: &str) -> Result<Learner, Error> {
     let all = [Learner::Posterior, Learner::Debiased, Learner::Ols];
     all.into_iter().find(|learner| learner.name() == name).ok_or_else(|| {
@@ -449,14 +522,17 @@ fn learner(name: &str) -> Result<Learner, Error> {
     })
 }
 
-/// Fits a linear regression on a public dataset; see potluck.LinearRegression.
+/// Fits a regression on a public dataset; see potluck.LinearRegression and
+/// potluck.LogisticRegression.
 #[pyfunction]
-#[pyo3(signature = (dataset, label, features, *, learner, ridge, level))]
+#[pyo3(signature = (dataset, label, features, *, kind, learner, ridge, level))]
+#[expect(clippy::too_many_arguments, reason = "they have names in Python")]
 pub(crate) fn fit(
     py: Python<'_>,
     dataset: &PublicDataset,
     label: String,
     features: Option<Vec<String>>,
+    kind: &str,
     learner: &str,
     ridge: f64,
     level: f64,
@@ -464,6 +540,7 @@ pub(crate) fn fit(
     let regression = Regression {
         label,
         features,
+        kind: self::kind(kind)?,
         learner: self::learner(learner)?,
         ridge: Ridge::new(ridge).map_err(ReleaseError::from)?,
         level: Level::new(level).map_err(ReleaseError::from)?,

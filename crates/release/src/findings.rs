@@ -36,9 +36,38 @@ pub enum FindingKind {
     LabelMissing,
     /// Many values of the feature are missing.
     FeatureMissing,
+    /// Noise hides how rare the label is, or features tell nearly everybody apart: log odds are not
+    /// bounded by what is known.
+    OddsUnbounded,
+    /// So few people have both level and label that noise hides them.
+    LevelRare,
+    /// The feature is not shaped like a bell, which log odds of a rare label do not forgive.
+    FeatureShape,
 }
 
 impl FindingKind {
+    /// All of them.
+    pub const ALL: [Self; 13] = [
+        Self::LabelTails,
+        Self::FeatureTails,
+        Self::LabelUnresolved,
+        Self::FeatureUnresolved,
+        Self::Confounders,
+        Self::NobodyInCommon,
+        Self::OverlapUnseen,
+        Self::OverlapUndeclared,
+        Self::LabelMissing,
+        Self::FeatureMissing,
+        Self::OddsUnbounded,
+        Self::LevelRare,
+        Self::FeatureShape,
+    ];
+
+    /// Whether it is about log odds, which moments tell badly there.
+    fn is_about_odds(self) -> bool {
+        matches!(self, Self::OddsUnbounded | Self::LevelRare | Self::FeatureShape)
+    }
+
     /// Whether it is about who is where: what a reader must know before anything else.
     pub fn is_about_people(self) -> bool {
         matches!(self, Self::NobodyInCommon | Self::OverlapUndeclared | Self::OverlapUnseen)
@@ -57,6 +86,9 @@ impl FindingKind {
             Self::OverlapUndeclared => "overlap-undeclared",
             Self::LabelMissing => "label-missing",
             Self::FeatureMissing => "feature-missing",
+            Self::OddsUnbounded => "odds-unbounded",
+            Self::LevelRare => "level-rare",
+            Self::FeatureShape => "feature-shape",
         }
     }
 
@@ -73,6 +105,9 @@ impl FindingKind {
             Self::OverlapUndeclared => "overlap not as declared",
             Self::LabelMissing => "label often missing",
             Self::FeatureMissing => "feature often missing",
+            Self::OddsUnbounded => "odds unbounded",
+            Self::LevelRare => "level too rare",
+            Self::FeatureShape => "feature lopsided",
         }
     }
 }
@@ -95,12 +130,12 @@ impl Finding {
         matches!(self.kind, FindingKind::LabelTails | FindingKind::FeatureTails)
     }
 
-    /// Whether noise hides so much, or so few people are shared, that an interval with this finding
-    /// cannot be relied on.
+    /// Whether noise hides so much, so few people are shared, or log odds are so hard to tell from
+    /// moments, that an interval with this finding cannot be relied on.
     pub fn is_about_unsure_interval(&self) -> bool {
         let is_unresolved =
             matches!(self.kind, FindingKind::LabelUnresolved | FindingKind::FeatureUnresolved);
-        is_unresolved || self.kind.is_about_people()
+        is_unresolved || self.kind.is_about_people() || self.kind.is_about_odds()
     }
 
     /// In a sentence, about the coefficients `of` a regression of `label`.
@@ -174,6 +209,26 @@ impl Finding {
                 " are missing: if that has to do with what they would be, its coefficient is off, and its interval does not show it.",
                 " are missing: if that has to do with what they would be, their coefficients are off, and their intervals do not show it.",
             )),
+            FindingKind::OddsUnbounded => sentence
+                .words("How rare ")
+                .name(label)
+                .words(" is cannot be told from noise, or the features tell nearly everybody apart by it. Log odds then have no bound: do not rely on ")
+                .of_every(of, "any interval", "the intervals of ", "")
+                .words(". A linear regression of it still holds."),
+            FindingKind::LevelRare => sentence
+                .words("So few people have both ")
+                .name(label)
+                .words(" and ")
+                .names(of.names, "or")
+                .words(" that noise hides how many: do not rely on ")
+                .words(of.one_or_many("its interval.", "their intervals.")),
+            FindingKind::FeatureShape => sentence.names(of.names, "and").words(of.one_or_many(
+                " has a public bound close to where most values lie, so it is not shaped like a bell, and ",
+                " have a public bound close to where most values lie, so they are not shaped like bells, and ",
+            ))
+            .name(label)
+            .words(" is rare or frequent enough for that to matter. Log odds from moments may then be off by a third: do not rely on ")
+            .words(of.one_or_many("its interval.", "their intervals.")),
         }
     }
 }
@@ -325,7 +380,10 @@ impl Model {
         let name = coefficient.term.name();
         let is_about_label = matches!(
             finding.kind,
-            FindingKind::LabelTails | FindingKind::LabelUnresolved | FindingKind::LabelMissing
+            FindingKind::LabelTails
+                | FindingKind::LabelUnresolved
+                | FindingKind::LabelMissing
+                | FindingKind::OddsUnbounded
         );
         let all = self.findings();
         let shared = all
@@ -392,18 +450,7 @@ impl Coefficient {
 mod tests {
     use super::*;
 
-    const KINDS: [FindingKind; 10] = [
-        FindingKind::LabelTails,
-        FindingKind::FeatureTails,
-        FindingKind::LabelUnresolved,
-        FindingKind::FeatureUnresolved,
-        FindingKind::Confounders,
-        FindingKind::NobodyInCommon,
-        FindingKind::OverlapUnseen,
-        FindingKind::OverlapUndeclared,
-        FindingKind::LabelMissing,
-        FindingKind::FeatureMissing,
-    ];
+    const KINDS: [FindingKind; 13] = FindingKind::ALL;
 
     fn said(kind: FindingKind, names: &[&str], every: bool) -> String {
         let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();

@@ -3,17 +3,18 @@
 use potluck_core::calibrated::Frame;
 use potluck_core::encoding::Encoder;
 use potluck_core::learn::{
-    self, Affine, Between, Blocks, Centre, Clipping, Coefficients, Concern, DeclaredOverlaps, Evidence,
-    ExplainedShare, Fit, Interval, Level, LocalMoments, Overlap, PartyPeople, People, Related, Released,
-    Ridge, ShareConcerns, Stability, VarianceParts, debiased, explained_share, ols, posterior,
+    self, Affine, Between, Blocks, Centre, Clipping, Coefficients, Concern, DeclaredOverlaps, Doubt,
+    Evidence, ExplainedShare, Fit, Interval, Level, LocalMoments, Logistic, Outcome, Overlap, PartyPeople,
+    People, Posterior, Related, Released, Ridge, Shape, ShareConcerns, Stability, VarianceParts, debiased,
+    explained_share, logistic, ols, posterior, two_sided_quantile,
 };
 
 use crate::block::Pair;
 use crate::dataset::PublicDataset;
 use crate::findings::{Finding, FindingKind};
 use crate::model::{
-    Coefficient, Collinear, Diagnostics, Eigenvalues, Estimand, Estimate, Learner, Model, Parts, RSquared,
-    Term, noise_share,
+    Classification, Coefficient, Collinear, Diagnostics, Eigenvalues, Estimand, Estimate, Kind, Learner,
+    Model, Parts, RSquared, Term, noise_share,
 };
 use crate::people;
 use crate::statement;
@@ -28,6 +29,10 @@ const NEARLY_ALL: f64 = 0.9;
 /// bounds.
 pub const DEFAULT_RIDGE: f64 = 1e-4;
 
+/// A number stands clear of its public bounds if they are this many standard deviations from its
+/// mean: of a bell, hardly anything lies beyond.
+const CLEAR_OF_BOUNDS: f64 = 2.5;
+
 /// Which regression to fit, and how.
 #[derive(Clone, Debug)]
 pub struct Regression {
@@ -35,6 +40,8 @@ pub struct Regression {
     pub label: String,
     /// Columns or `column=level` names; all columns but the label's when `None`.
     pub features: Option<Vec<String>>,
+    /// The label itself, or its log odds.
+    pub kind: Kind,
     /// How to learn.
     pub learner: Learner,
     /// λ added to the diagonal of the moment matrix.
@@ -49,6 +56,7 @@ impl Regression {
         Self {
             label: label.to_owned(),
             features: None,
+            kind: Kind::Linear,
             learner: Learner::Posterior,
             ridge: Ridge::new(DEFAULT_RIDGE).expect("it is small and positive"),
             level: Level::default(),
@@ -490,8 +498,41 @@ impl<'a> Material<'a> {
         Ok(People::of_parties(released, &parties, &declared))
     }
 
+    /// Name of an encoded column.
+    pub(crate) fn name(&self, column: usize) -> String {
+        self.encoded[column].term.name()
+    }
+
+    /// Whether two encoded columns are levels of one.
+    pub(crate) fn are_of_one_column(&self, one: usize, other: usize) -> bool {
+        self.encoded[one].column.name() == self.encoded[other].column.name()
+    }
+
+    /// The encoded columns that these names stand for, each once; all without names.
+    pub(crate) fn columns_named(&self, names: Option<&[String]>) -> Result<Vec<usize>, Error> {
+        let Some(names) = names else { return Ok((0..self.encoded.len()).collect()) };
+        let mut all = Vec::new();
+        for name in names {
+            for position in positions(&self.encoded, name)? {
+                if !all.contains(&position) {
+                    all.push(position);
+                }
+            }
+        }
+        Ok(all)
+    }
+
+    /// The encoded columns that a name stands for, without the level that others are compared with.
+    pub(crate) fn beside_an_intercept(&self, name: &str) -> Result<Vec<usize>, Error> {
+        let mut own = positions(&self.encoded, name)?;
+        if own.len() > 1 {
+            own.remove(0);
+        }
+        Ok(own)
+    }
+
     /// What the learner is concerned about, by the names of columns.
-    fn finding(&self, concern: &Concern) -> Finding {
+    pub(crate) fn finding(&self, concern: &Concern) -> Finding {
         let kind = match concern {
             Concern::LabelTails => FindingKind::LabelTails,
             Concern::FeatureTails => FindingKind::FeatureTails,
@@ -681,6 +722,17 @@ impl Found {
         let evidence = material.evidence()?;
         let fit = posterior(&evidence, label, features, level)?;
         let r_squared = explained_share(&evidence, label, features)?;
+        let fitted = Fitted { evidence: &evidence, label, features, level };
+        Ok(Self::of_posterior(material, &fitted, fit, &r_squared, dataset))
+    }
+
+    fn of_posterior(
+        material: &Material<'_>,
+        &Fitted { evidence, label, features, level }: &Fitted<'_>,
+        fit: Posterior,
+        r_squared: &ExplainedShare,
+        dataset: &PublicDataset,
+    ) -> Self {
         let interval = r_squared.interval(level);
         let finding = |concern: &Concern| material.finding(concern);
         let findings: Vec<Vec<Finding>> =
@@ -688,9 +740,8 @@ impl Found {
         let of_share = material.share_findings(&fit.share_concerns);
         let noise_share = features.iter().map(|&j| material.noise_share(j));
         // Where everybody is everywhere, these are all.
-        let home = evidence.parties.iter().position(|members| members.contains(&label));
-        let rows = home.map_or(0, |home| evidence.people.held()[home].round() as u64);
-        Ok(Self {
+        let rows = people_of(evidence, label).round() as u64;
+        Self {
             estimand: if material.has_presence() { Estimand::LabelPeople } else { Estimand::Study },
             diagnostics: Diagnostics {
                 rows,
@@ -703,14 +754,139 @@ impl Found {
                 collinear: material.collinear(features, &fit.related),
                 ..diagnostics(dataset)
             },
-            prediction_error: material.prediction_error(&evidence, label, &r_squared),
+            prediction_error: material.prediction_error(evidence, label, r_squared),
             coefficients: fit.estimate,
             weights: fit.weights,
             parts: Some(fit.parts),
             intervals: Some(fit.intervals),
             findings,
             noise_share: noise_share.collect(),
+        }
+    }
+}
+
+/// What was asked of what.
+struct Fitted<'a> {
+    evidence: &'a Evidence<'a>,
+    label: usize,
+    features: &'a [usize],
+    level: Level,
+}
+
+/// About how many people the label's party has.
+fn people_of(evidence: &Evidence<'_>, label: usize) -> f64 {
+    let home = evidence.parties.iter().position(|members| members.contains(&label));
+    home.map_or(0.0, |home| evidence.people.held()[home])
+}
+
+/// A logistic regression, with what it says of its label.
+struct FoundOdds {
+    found: Found,
+    scale: LabelScale,
+    classification: Classification,
+}
+
+impl FoundOdds {
+    fn new(
+        material: &Material<'_>,
+        label: usize,
+        features: &[usize],
+        level: Level,
+        dataset: &PublicDataset,
+    ) -> Result<Self, Error> {
+        let evidence = material.evidence()?;
+        let explained = explained_share(&evidence, label, features)?;
+        let outcome = material.outcome(label, explained, people_of(&evidence, label));
+        let shape = |&feature: &usize| material.shape(feature, people_of(&evidence, feature));
+        let shapes: Vec<Shape> = features.iter().map(shape).collect();
+        let Logistic { posterior, centre, prediction_centre, variance, calibration, discrimination, doubts } =
+            logistic(&evidence, label, features, level, &outcome, &shapes)?;
+        let degrees = posterior.estimate.degrees();
+        let fitted = Fitted { evidence: &evidence, label, features, level };
+        let mut found = Found::of_posterior(material, &fitted, posterior, &explained, dataset);
+        found.estimand = if material.has_presence() { Estimand::LabelLogOdds } else { Estimand::LogOdds };
+        for (findings, doubts) in found.findings.iter_mut().zip(&doubts) {
+            let mut kinds: Vec<FindingKind> = doubts.iter().map(|&doubt| of_doubt(doubt)).collect();
+            kinds.dedup();
+            findings.extend(kinds.into_iter().map(|kind| Finding { kind, columns: Vec::new() }));
+        }
+        let sampling = outcome.share * (1.0 - outcome.share) / outcome.people;
+        let reach = two_sided_quantile(level, degrees) * outcome.error.hypot(sampling.sqrt());
+        let (area, slopes) = (discrimination.interval, calibration.interval(level));
+        Ok(Self {
+            found,
+            scale: LabelScale {
+                affine: Affine::new(centre.0, 1.0)?,
+                variance: centre.1,
+                believed_centre: prediction_centre,
+            },
+            classification: Classification {
+                share: outcome.share,
+                share_interval: [(outcome.share - reach).max(0.0), (outcome.share + reach).min(1.0)],
+                area: discrimination.area,
+                area_interval: [area.lower, area.upper],
+                calibration: calibration.slope(),
+                calibration_interval: [slopes.lower, slopes.upper],
+                log_odds_variance: variance,
+            },
         })
+    }
+}
+
+fn of_doubt(doubt: Doubt) -> FindingKind {
+    match doubt {
+        Doubt::RareLabel | Doubt::Separated => FindingKind::OddsUnbounded,
+        Doubt::RareLevel => FindingKind::LevelRare,
+        Doubt::Shape => FindingKind::FeatureShape,
+    }
+}
+
+/// What a label is where every feature is at its centre, and the unit of coefficients.
+struct LabelScale {
+    affine: Affine,
+    /// Variance of the error of the value at the centre.
+    variance: f64,
+    believed_centre: f64,
+}
+
+impl LabelScale {
+    /// Of a label in its own units.
+    fn of(units: &Units) -> Self {
+        Self {
+            affine: units.affine,
+            variance: units.mean_noise.powi(2),
+            believed_centre: units.believed_centre,
+        }
+    }
+}
+
+impl Material<'_> {
+    /// What is known of a label as an outcome that people have or not.
+    fn outcome(&self, label: usize, explained: ExplainedShare, people: f64) -> Outcome {
+        let units = &self.units[label];
+        let people = people.max(2.0);
+        // A share that noise takes to 0 or beyond is not known to be more than its noise.
+        let least = units.mean_noise.max(1.0 / people).min(0.5);
+        Outcome {
+            share: units.affine.mid().clamp(least, 1.0 - least),
+            error: units.mean_noise,
+            unit: units.affine.half(),
+            explained,
+            people,
+        }
+    }
+
+    /// What is known of the shape of a feature of so many people.
+    fn shape(&self, feature: usize, people: f64) -> Shape {
+        let (units, encoded) = (&self.units[feature], &self.encoded[feature]);
+        let (mid, half) = (units.affine.mid(), units.affine.half());
+        if !encoded.is_numeric() {
+            let least = units.mean_noise.max(1.0 / people.max(2.0)).min(0.5);
+            return Shape::Level { share: mid.clamp(least, 1.0 - least), unit: half };
+        }
+        let (low, high) = encoded.term.range();
+        let nearest = (mid - low).min(high - mid);
+        if nearest > CLEAR_OF_BOUNDS * half { Shape::Clear } else { Shape::Bounded }
     }
 }
 
@@ -739,44 +915,55 @@ pub fn fit(dataset: &PublicDataset, regression: &Regression) -> Result<Model, Er
         regression.features.as_deref(),
         material.is_calibrated(),
     )?;
+    if regression.kind == Kind::Logistic {
+        refuse_log_odds(&material, label, regression.learner)?;
+    }
+    let label_units = &material.units[label];
+    let of_label = LabelScale::of(label_units);
     let of_people = || material.overlap_findings(label, &features);
-    let found = match regression.learner {
-        Learner::Ols => {
+    let (found, of_label, classification) = match (regression.kind, regression.learner) {
+        (Kind::Logistic, _) => {
+            let odds = FoundOdds::new(&material, label, &features, regression.level, dataset)?;
+            (odds.found, odds.scale, Some(odds.classification))
+        }
+        (_, Learner::Ols) => {
             let fit = ols(&material.released()?, label, &features, regression.ridge)?;
-            Found::least_squares(fit, of_people()?, dataset)
+            (Found::least_squares(fit, of_people()?, dataset), of_label, None)
         }
-        Learner::Debiased => {
+        (_, Learner::Debiased) => {
             let fit = debiased(&material.released()?, label, &features, regression.ridge)?;
-            Found::least_squares(fit, of_people()?, dataset)
+            (Found::least_squares(fit, of_people()?, dataset), of_label, None)
         }
-        Learner::Posterior => Found::posterior(&material, label, &features, regression.level, dataset)?,
+        (_, Learner::Posterior) => {
+            (Found::posterior(&material, label, &features, regression.level, dataset)?, of_label, None)
+        }
     };
 
     let scalings: Vec<Affine> = features.iter().map(|&j| material.units[j].affine).collect();
-    let label_units = &material.units[label];
-    let original = found.coefficients.to_original(&scalings, label_units.affine)?;
+    let original = found.coefficients.to_original(&scalings, of_label.affine)?;
     let means = original
         .slopes()
         .iter()
         .zip(&features)
         .map(|(slope, &j)| (slope * material.units[j].mean_noise).powi(2));
-    let mean_variance = label_units.mean_noise.powi(2) + means.sum::<f64>();
+    let mean_variance = of_label.variance + means.sum::<f64>();
     let original = original.with_intercept_variance(mean_variance);
     let mut in_units = estimates(original.coefficients(), regression.level);
     let mut in_encoded = estimates(&found.coefficients, regression.level);
     for (at, interval) in found.intervals.iter().flatten().enumerate() {
-        let units = interval.scaled(label_units.affine.half() / scalings[at].half());
+        let units = interval.scaled(of_label.affine.half() / scalings[at].half());
         (in_units[at + 1].low, in_units[at + 1].high) = (units.lower, units.upper);
         (in_encoded[at].low, in_encoded[at].high) = (interval.lower, interval.upper);
     }
     let (intercept, slopes) = in_units.split_first().expect("the intercept comes first");
     let of_features: Vec<&Units> = features.iter().map(|&j| &material.units[j]).collect();
-    let predictive = predictive(&found.weights, &of_features, label_units);
+    let predictive = predictive(&found.weights, &of_features, &of_label);
 
     let coefficients = features.iter().enumerate().map(|(at, &j)| {
         let parts = found.parts.as_ref().map(|parts| {
-            let VarianceParts { privacy, mixing, correlations, sampling, clipping, people } = parts[at];
-            Parts { privacy, mixing, correlations, sampling, clipping, people }
+            let VarianceParts { privacy, mixing, correlations, sampling, clipping, people, approximation } =
+                parts[at];
+            Parts { privacy, mixing, correlations, sampling, clipping, people, approximation }
         });
         let shown = Shown {
             value: slopes[at],
@@ -789,12 +976,6 @@ pub fn fit(dataset: &PublicDataset, regression: &Regression) -> Result<Model, Er
         material.coefficient(j, &shown)
     });
     let covariance = original.coefficients().covariance();
-    let parties = dataset.parties().count();
-    let mut privacy = Vec::new();
-    for (party, _) in dataset.parties() {
-        privacy.push(statement::of_party(study, party)?.swap_remove(0));
-    }
-    privacy.extend(statement::joint(study, parties));
     Ok(Model {
         potluck: "model".to_owned(),
         format: FORMAT,
@@ -804,6 +985,7 @@ pub fn fit(dataset: &PublicDataset, regression: &Regression) -> Result<Model, Er
         dataset: dataset.content_hash().to_owned(),
         label: material.encoded[label].term.clone(),
         label_unit: material.encoded[label].column.unit().map(str::to_owned),
+        kind: regression.kind,
         learner: regression.learner,
         ridge: regression.ridge.get(),
         level: regression.level.get(),
@@ -811,21 +993,56 @@ pub fn fit(dataset: &PublicDataset, regression: &Regression) -> Result<Model, Er
         intercept: *intercept,
         free_intercept: material.is_calibrated(),
         prediction_intercept: predictive.0,
-        label_range: label_units.range,
+        label_range: if classification.is_some() { [0.0, 1.0] } else { label_units.range },
         label_kept: label_units.kept,
         prediction_error: found.prediction_error,
         coefficients: coefficients.collect(),
         covariance: (0..covariance.dim()).map(|i| covariance.row(i).to_vec()).collect(),
         diagnostics: found.diagnostics,
-        privacy,
+        classification,
+        privacy: promises(dataset)?,
     })
 }
 
+/// What the releases promise, in words: each alone, then all together.
+fn promises(dataset: &PublicDataset) -> Result<Vec<String>, Error> {
+    let study = dataset.study();
+    let mut privacy = Vec::new();
+    for (party, _) in dataset.parties() {
+        privacy.push(statement::of_party(study, party)?.swap_remove(0));
+    }
+    privacy.extend(statement::joint(study, dataset.parties().count()));
+    Ok(privacy)
+}
+
 /// Intercept and slopes in original units for weights in those of the released rows.
-fn predictive(weights: &[f64], features: &[&Units], label: &Units) -> (f64, Vec<f64>) {
+fn predictive(weights: &[f64], features: &[&Units], label: &LabelScale) -> (f64, Vec<f64>) {
     let slope = |(weight, units): (&f64, &&Units)| weight * label.affine.half() / units.affine.half();
     let slopes: Vec<f64> = weights.iter().zip(features).map(slope).collect();
     let at_centre: f64 =
         slopes.iter().zip(features).map(|(slope, units)| slope * units.believed_centre).sum();
     (label.believed_centre - at_centre, slopes)
+}
+
+/// Refuses log odds of a number, and learners that have none.
+fn refuse_log_odds(material: &Material<'_>, label: usize, learner: Learner) -> Result<(), Error> {
+    let encoded = &material.encoded[label];
+    if encoded.is_numeric() {
+        return Err(Error::Regression(format!(
+            "{:?} is a number, and only a label with levels has odds; choose a column with two levels or column=level, or fit a linear regression",
+            encoded.term.name()
+        )));
+    }
+    if learner != Learner::Posterior {
+        return Err(Error::Regression(format!(
+            "the learner {:?} has no log odds; choose posterior, or fit a linear regression",
+            learner.name()
+        )));
+    }
+    if !material.is_calibrated() {
+        return Err(Error::Regression(
+            "log odds need what calibrated releases say of each column, and these are of another method; fit a linear regression".to_owned(),
+        ));
+    }
+    Ok(())
 }

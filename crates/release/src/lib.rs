@@ -45,6 +45,7 @@
 pub mod block;
 mod canonical;
 pub mod columns;
+pub mod correlations;
 pub mod dataset;
 mod error;
 pub mod events;

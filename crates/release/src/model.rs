@@ -40,6 +40,35 @@ impl Learner {
     }
 }
 
+/// What is regressed: the label itself, or the log odds of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// The label is linear in the features.
+    #[default]
+    Linear,
+    /// The log odds of the label are linear in the features.
+    Logistic,
+}
+
+impl Kind {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::Linear, Self::Logistic];
+
+    /// Its name on the command line and in files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Linear => "linear",
+            Self::Logistic => "logistic",
+        }
+    }
+
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+    fn is_linear(&self) -> bool {
+        *self == Self::Linear
+    }
+}
+
 /// What the coefficients estimate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Estimand {
@@ -53,10 +82,27 @@ pub enum Estimand {
     /// The coefficients of the regression of all people of the label's party, where parties hold
     /// different people.
     LabelPeople,
+    /// The log odds of the study itself: of the logistic regression of all its subjects.
+    LogOdds,
+    /// The log odds of the logistic regression of all people of the label's party, where parties
+    /// hold different people.
+    LabelLogOdds,
 }
 
 impl Estimand {
-    const ALL: [Self; 4] = [Self::Attenuated, Self::StudyRows, Self::Study, Self::LabelPeople];
+    const ALL: [Self; 6] = [
+        Self::Attenuated,
+        Self::StudyRows,
+        Self::Study,
+        Self::LabelPeople,
+        Self::LogOdds,
+        Self::LabelLogOdds,
+    ];
+
+    /// Whether it is about the people of the label's party, where parties hold different people.
+    pub fn is_of_label_people(self) -> bool {
+        matches!(self, Self::LabelPeople | Self::LabelLogOdds)
+    }
 
     /// Its name in files.
     pub fn name(self) -> &'static str {
@@ -65,6 +111,8 @@ impl Estimand {
             Self::StudyRows => "study-rows",
             Self::Study => "study",
             Self::LabelPeople => "label-people",
+            Self::LogOdds => "log-odds",
+            Self::LabelLogOdds => "label-log-odds",
         }
     }
 
@@ -75,6 +123,8 @@ impl Estimand {
             Self::StudyRows => text.starts_with("coefficients of the study's own rows"),
             Self::Study => text.starts_with("coefficients of the study itself"),
             Self::LabelPeople => text.starts_with("coefficients among the people of the label's party"),
+            Self::LogOdds => text.starts_with("log odds of the study itself"),
+            Self::LabelLogOdds => text.starts_with("log odds among the people of the label's party"),
         };
         Self::ALL.into_iter().find(|estimand| text == estimand.name() || of_sentence(estimand))
     }
@@ -90,6 +140,12 @@ impl fmt::Display for Estimand {
             }
             Self::LabelPeople => {
                 "coefficients among the people of the label's party, as if no value were missing"
+            }
+            Self::LogOdds => {
+                "log odds of the study itself, that is of the logistic regression of all its subjects, as its moments tell them; missing values count as the middle of their column"
+            }
+            Self::LabelLogOdds => {
+                "log odds among the people of the label's party, as moments tell them and as if no value were missing"
             }
         })
     }
@@ -173,6 +229,20 @@ pub struct Estimate {
     pub high: f64,
 }
 
+impl Estimate {
+    /// Log odds as an odds ratio. Its standard error is that of the ratio to first order.
+    #[must_use]
+    pub fn ratio(&self) -> Self {
+        let estimate = self.estimate.exp();
+        Self {
+            estimate,
+            standard_error: estimate * self.standard_error,
+            low: self.low.exp(),
+            high: self.high.exp(),
+        }
+    }
+}
+
 /// The coefficient of one feature.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -226,6 +296,9 @@ pub struct Parts {
     /// people.
     #[serde(default, skip_serializing_if = "is_nothing")]
     pub people: f64,
+    /// Allowance for what moments do not say of log odds. Nothing in a linear regression.
+    #[serde(default, skip_serializing_if = "is_nothing")]
+    pub approximation: f64,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
@@ -242,6 +315,44 @@ pub struct RSquared {
     /// Lower and upper end of its interval, where the learner knows it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interval: Option<[f64; 2]>,
+}
+
+/// What a logistic regression says of its label beside coefficients.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Classification {
+    /// The share of people that the label applies to.
+    pub share: f64,
+    /// Lower and upper end of its interval: privacy noise, and people being a sample.
+    pub share_interval: [f64; 2],
+    /// Area under the curve of true against false positives on new people: how likely one whom the
+    /// label applies to has a higher prediction than one whom it does not.
+    pub area: f64,
+    /// Lower and upper end of its interval.
+    pub area_interval: [f64; 2],
+    /// How much of predicted differences of shares shows on new people, before predictions were
+    /// shrunk by as much as this can be believed: 1 is well calibrated.
+    pub calibration: f64,
+    /// Lower and upper end of its interval.
+    pub calibration_interval: [f64; 2],
+    /// Variance of the log odds between people.
+    pub log_odds_variance: f64,
+}
+
+/// A predicted probability with its interval.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Probability {
+    /// What predicts best.
+    pub estimate: f64,
+    /// Lower end of the interval for the share of people like this one.
+    pub low: f64,
+    /// Upper end.
+    pub high: f64,
+}
+
+/// 1/(1 + e⁻ᵗ).
+fn probability(log_odds: f64) -> f64 {
+    1.0 / (1.0 + (-log_odds).exp())
 }
 
 /// Eigenvalues of the moment matrix that was inverted.
@@ -330,6 +441,9 @@ pub struct Model {
     pub label: Term,
     /// Unit of the label, for people.
     pub label_unit: Option<String>,
+    /// What is regressed; left out of files where it is the label itself.
+    #[serde(default, skip_serializing_if = "Kind::is_linear")]
+    pub kind: Kind,
     /// How it was learned.
     pub learner: Learner,
     /// λ added to the diagonal of the moment matrix.
@@ -360,6 +474,9 @@ pub struct Model {
     pub covariance: Vec<Vec<f64>>,
     /// Whether the fit can be relied upon.
     pub diagnostics: Diagnostics,
+    /// Of the label of a logistic regression.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub classification: Option<Classification>,
     /// What the releases promise, in words.
     pub privacy: Vec<String>,
 }
@@ -445,21 +562,73 @@ impl Model {
         }
     }
 
+    /// A feature's value as a model takes it: clamped to what the release kept of its column, or
+    /// its centre if it is missing. The model knows nothing outside.
+    fn input(one: &Coefficient, value: &impl Fn(&Term) -> Option<f64>) -> f64 {
+        let [lo, hi] = one.range;
+        value(&one.term).filter(|x| x.is_finite()).map_or(one.missing, |x| x.max(lo).min(hi))
+    }
+
+    /// What is linear in the features, by the coefficients to predict with: the label, or its log
+    /// odds.
+    fn linear(&self, value: &impl Fn(&Term) -> Option<f64>) -> f64 {
+        let sum: f64 = self.coefficients.iter().map(|one| one.prediction * Self::input(one, value)).sum();
+        self.prediction_intercept + sum
+    }
+
     /// The prediction for one subject: `value(term)` is the subject's value of a feature, `None` if
-    /// missing.
-    ///
-    /// Inputs are clamped to what the release kept of their columns, missing ones count as its
-    /// centre, and the result is clamped to what it kept of the label: the model knows nothing
-    /// outside.
+    /// missing. It is clamped to what the release kept of the label; of a logistic regression it is
+    /// a probability.
     pub fn predict(&self, value: impl Fn(&Term) -> Option<f64>) -> f64 {
-        let contribution = |coefficient: &Coefficient| {
-            let input = value(&coefficient.term).filter(|x| x.is_finite());
-            let [lo, hi] = coefficient.range;
-            coefficient.prediction * input.map_or(coefficient.missing, |x| x.max(lo).min(hi))
-        };
+        let linear = self.linear(&value);
         let [lo, hi] = self.label_range;
-        let sum: f64 = self.coefficients.iter().map(contribution).sum();
-        (self.prediction_intercept + sum).max(lo).min(hi)
+        match self.kind {
+            Kind::Linear => linear.max(lo).min(hi),
+            Kind::Logistic => probability(linear),
+        }
+    }
+
+    /// The predicted log odds of one subject, by a logistic regression.
+    pub fn log_odds(&self, value: impl Fn(&Term) -> Option<f64>) -> Option<f64> {
+        (self.kind == Kind::Logistic).then(|| self.linear(&value))
+    }
+
+    /// The predicted probability of one subject with its interval, by a logistic regression.
+    ///
+    /// The interval is that of the estimates, which shrinkage does not bias, and is stretched to
+    /// hold the prediction, which is shrunk. It is at the level of the model's intervals unless
+    /// another is asked for.
+    pub fn probability(
+        &self,
+        value: impl Fn(&Term) -> Option<f64>,
+        level: Option<Level>,
+    ) -> Option<Probability> {
+        if self.kind != Kind::Logistic {
+            return None;
+        }
+        let inputs: Vec<f64> = std::iter::once(1.0)
+            .chain(self.coefficients.iter().map(|one| Self::input(one, &value)))
+            .collect();
+        let estimates =
+            std::iter::once(&self.intercept).chain(self.coefficients.iter().map(|one| &one.value));
+        let middle: f64 = estimates.zip(&inputs).map(|(one, input)| one.estimate * input).sum();
+        let variance: f64 = self
+            .covariance
+            .iter()
+            .zip(&inputs)
+            .map(|(row, left)| {
+                row.iter().zip(&inputs).map(|(entry, right)| left * entry * right).sum::<f64>()
+            })
+            .sum();
+        let degrees = usize::try_from(self.diagnostics.degrees).unwrap_or(usize::MAX);
+        let level = level.or(Level::new(self.level).ok()).unwrap_or_default();
+        let reach = two_sided_quantile(level, degrees) * variance.max(0.0).sqrt();
+        let estimate = probability(self.linear(&value));
+        Some(Probability {
+            estimate,
+            low: probability(middle - reach).min(estimate),
+            high: probability(middle + reach).max(estimate),
+        })
     }
 
     /// Half the width of intervals of predictions at this level: so many standard errors of a

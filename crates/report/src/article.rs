@@ -3,14 +3,14 @@
 
 use maud::{Markup, html};
 use potluck_release::findings::{HEADING, Sentence};
-use potluck_release::model::{Coefficient, Estimand, Estimate, RSquared};
+use potluck_release::model::{Coefficient, Estimate, Kind, RSquared};
 use potluck_release::statement::Guarantee;
 use potluck_release::study::{Column, Domain, Format, Missing, Party, Unknown};
 use potluck_release::summary::{self, ColumnSummary};
 use potluck_release::{Model, PublicDataset};
 
 use crate::chart::coefficients::is_cut;
-use crate::chart::parts::{names, shares};
+use crate::chart::parts;
 use crate::numbers::{self, Rounding};
 use crate::people::{known_share, people_section, shapes};
 use crate::privacy::statement_markup;
@@ -105,14 +105,20 @@ fn head(model: &Model, dataset: &PublicDataset, level: Level) -> Markup {
     html! {
         header {
             p .study { "Study " (name(&model.study)) }
-            (level.heading(&html! { "Regression of " (name(&model.label.name())) }))
+            (level.heading(&html! { (words::regression(model.kind)) " of " (name(&model.label.name())) }))
             (mismatch(model, dataset))
             (opening(model))
             p .lead { (words::headline(model)) }
             dl .facts {
                 (fact(people_of(model), html! { (numbers::count(model.diagnostics.rows)) }))
                 (fact("Parties", html! { (numbers::count(parties as u64)) }))
-                (fact("R²", r_squared(model)))
+                @match &model.classification {
+                    Some(found) => {
+                        (fact("Share", within(found.share, found.share_interval, 3)))
+                        (fact("Area under the curve", within(found.area, found.area_interval, 2)))
+                    }
+                    None => (fact("R²", r_squared(model))),
+                }
                 (fact("Privacy of each release", guarantee(&Guarantee::of_party(study))))
                 (fact(&together, guarantee(&Guarantee::joint(study, parties))))
             }
@@ -122,7 +128,7 @@ fn head(model: &Model, dataset: &PublicDataset, level: Level) -> Markup {
 
 /// Whose number is told.
 fn people_of(model: &Model) -> &'static str {
-    if model.estimand == Estimand::LabelPeople { "People of the label’s party" } else { "People" }
+    if model.estimand.is_of_label_people() { "People of the label’s party" } else { "People" }
 }
 
 fn r_squared(model: &Model) -> Markup {
@@ -133,6 +139,14 @@ fn r_squared(model: &Model) -> Markup {
         (share(estimate, 2))
         @if let Some([low, high]) = interval { span .aside { (share(low, 2)) " to " (share(high, 2)) } }
         (mark(model.r_squared_mark()))
+    }
+}
+
+/// A share with its interval.
+fn within(value: f64, [low, high]: [f64; 2], decimals: usize) -> Markup {
+    html! {
+        (share(value, decimals))
+        span .aside { (share(low, decimals)) " to " (share(high, decimals)) }
     }
 }
 
@@ -227,6 +241,37 @@ fn estimate_cells(
     ]
 }
 
+/// Odds ratios with their intervals: by what the odds are multiplied per unit of a feature.
+fn odds_ratios(model: &Model) -> Markup {
+    let level = numbers::level(model.level);
+    let interval = format!("{level} interval");
+    let row = |one: &Coefficient| {
+        let class = if one.value.excludes_zero() { "clear" } else { "unclear" };
+        let ratio = one.value.ratio();
+        let cells = vec![
+            html! { (name(&one.term.name())) (mark(one.mark())) },
+            html! { (name(&words::rise(one))) },
+            figure(ratio.estimate, 3),
+            html! {
+                (figure(ratio.low, 3)) " to " (figure(ratio.high, 3))
+                @if !one.value.excludes_zero() { span .unseen { ", includes 1" } }
+            },
+        ];
+        (class, cells)
+    };
+    html! {
+        (Table {
+            caption: "Odds ratios",
+            columns: &[("Feature", false), ("For", false), ("Odds ratio", true), (&interval, true)],
+            rows: model.coefficients.iter().map(row).collect(),
+        }.markup())
+        p .aside {
+            "Odds ratio: by what the odds of " (name(&model.label.name())) " are multiplied when the feature rises by one unit, the others held fixed; 1 changes nothing. "
+            "Odds are the share it applies to over the share it does not."
+        }
+    }
+}
+
 fn coefficient_row(model: &Model, one: &Coefficient) -> (&'static str, Vec<Markup>) {
     let class = if one.value.excludes_zero() { "clear" } else { "unclear" };
     let what = html! { (name(&one.term.name())) (mark(one.mark())) };
@@ -281,10 +326,12 @@ pub(crate) fn coefficients(model: &Model, heading: Level) -> Markup {
     let with_parts = has_parts(model);
     let mut rows: Vec<_> = model.coefficients.iter().map(|one| coefficient_row(model, one)).collect();
     rows.push(intercept_row(model));
+    let odds = model.kind == Kind::Logistic;
     html! {
         (heading.titled("Coefficients"))
+        @if odds { (odds_ratios(model)) }
         (Table {
-            caption: "Coefficients in original units",
+            caption: if odds { "Log odds in original units" } else { "Coefficients in original units" },
             columns: &[
                 ("Feature", false),
                 ("Unit", false),
@@ -298,13 +345,13 @@ pub(crate) fn coefficients(model: &Model, heading: Level) -> Markup {
         (cut_to(model))
         @for sentence in model.collinear() { p { (sentence_markup(&sentence)) } }
         p .aside {
-            "Estimate: change of " (name(&model.label.name())) " per unit of the feature, the others held fixed. "
+            "Estimate: change of " @if odds { "the log odds of " } (name(&model.label.name())) " per unit of the feature, the others held fixed. "
             @if with_parts {
                 "To predict: the coefficient that predicts best, closer to 0 where the data resolve little. Read effects from the estimates; predict with this column, as " code { "potluck predict" } " does. "
             } @else {
                 "Noise share: how much of the feature's released variance is privacy noise. "
             }
-            "Intercept: " (name(&model.label.name())) " where every feature is 0"
+            "Intercept: " @if odds { "log odds of " } (name(&model.label.name())) " where every feature is 0"
             @if !model.free_intercept { ", as it follows from the public ranges" }
             "."
             @if has_findings(model) {
@@ -342,12 +389,12 @@ fn uncertainty(model: &Model, heading: Level) -> Markup {
             }
         };
     }
-    let names = names(model);
+    let names = parts::names(model);
     let rows = model.coefficients.iter().filter_map(|one| {
-        let parts = one.parts.as_ref()?;
+        let of_one = one.parts.as_ref()?;
         let mut cells = vec![name(&one.term.name())];
-        let known = shares(parts).into_iter().take(names.len());
-        cells.extend(known.map(|share| exactly(share, &numbers::percent(share))));
+        let shown = parts::of_model(model, parts::shares(of_one));
+        cells.extend(shown.into_iter().map(|share| exactly(share, &numbers::percent(share))));
         Some(("", cells))
     });
     let titles: Vec<String> = names.iter().map(|name| capital(name)).collect();
@@ -362,6 +409,9 @@ fn uncertainty(model: &Model, heading: Level) -> Markup {
                 "Sampling: these people stand for others. Clipping: an allowance for values that were cut. "
                 @if names.contains(&"who is where") {
                     "Who is where: what is not known of whom parties have in common, and of values that are missing. "
+                }
+                @if names.contains(&"approximation") {
+                    "Approximation: an allowance for what moments do not say of log odds. "
                 }
                 "Parts of the variance, which is the square of the standard error."
             }
@@ -385,10 +435,47 @@ fn privacy(dataset: &PublicDataset) -> Markup {
     }
 }
 
+/// A line of a table of quantities: what it is, its value, what that means.
+fn row(what: &str, value: Markup, meaning: Markup) -> (&'static str, Vec<Markup>) {
+    ("", vec![html! { (what) }, value, meaning])
+}
+
+/// What a logistic regression says of its label, as lines of the diagnostics.
+fn of_classification(model: &Model) -> Vec<(&'static str, Vec<Markup>)> {
+    let Some(found) = &model.classification else { return Vec::new() };
+    let level = numbers::level(model.level);
+    let interval =
+        |[low, high]: [f64; 2]| html! { (level) " interval " (share(low, 4)) " to " (share(high, 4)) };
+    let [low, high] = found.calibration_interval;
+    vec![
+        row(
+            "Share",
+            share(found.share, 4),
+            html! { "of people that " (name(&model.label.name())) " applies to; " (interval(found.share_interval)) },
+        ),
+        row(
+            "Area under the curve",
+            share(found.area, 4),
+            html! {
+                "how likely a person that it applies to has a higher prediction than one that it does not, among new people: "
+                "½ is a guess, 1 is perfect; " (interval(found.area_interval))
+            },
+        ),
+        row(
+            "Calibration slope",
+            figure(found.calibration, 3),
+            html! {
+                "how much of predicted differences shows on new people, 1 is all of it; " (level) " interval "
+                (figure(low, 3)) " to " (figure(high, 3)) "; predictions are shrunk by it as far as it can be believed"
+            },
+        ),
+        row("Variance of log odds", figure(found.log_odds_variance, 3), html! { "between people" }),
+    ]
+}
+
 fn diagnostics(model: &Model, heading: Level) -> Markup {
     let facts = &model.diagnostics;
-    let row = |what: &str, value: Markup, meaning: Markup| ("", vec![html! { (what) }, value, meaning]);
-    let people = if model.estimand == Estimand::LabelPeople {
+    let people = if model.estimand.is_of_label_people() {
         html! { "of the label's party, as its noised counts have it" }
     } else {
         html! { "rows of each party's table" }
@@ -434,8 +521,9 @@ fn diagnostics(model: &Model, heading: Level) -> Markup {
             },
         ));
     }
+    rows.extend(of_classification(model));
     rows.push(row(
-        "R²",
+        if model.kind == Kind::Logistic { "R² of the linear regression" } else { "R²" },
         html! {
             @match facts.r_squared { Some(r_squared) => (share(r_squared.estimate, 4)), None => "not estimable" }
         },

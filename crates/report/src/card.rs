@@ -9,7 +9,7 @@ use crate::article::{Level, answer, coefficients, domain, opening, published};
 use crate::numbers;
 use crate::page::STYLESHEET;
 use crate::table::Table;
-use crate::words::{self, headline, name};
+use crate::words::{self, headline, name, regression};
 
 /// What a card adds to the stylesheet: surface and type, which a page of its own would have.
 const SURFACE: &str = ".potluck-card { padding: 0.25rem 1rem 1rem; max-width: 50rem; background: var(--surface); color: var(--ink); font: 0.9375rem/1.5 system-ui, -apple-system, \"Segoe UI\", Roboto, \"Helvetica Neue\", Arial, sans-serif; } .potluck-card .potluck-report section { margin-top: 1.25rem; }";
@@ -88,7 +88,7 @@ pub fn dataset_card(dataset: &PublicDataset) -> String {
 /// A fitted regression at a glance: the plot and the coefficients.
 pub fn model_card(model: &Model) -> String {
     card(&html! {
-        h2 { "Regression of " (name(&model.label.name())) }
+        h2 { (regression(model.kind)) " of " (name(&model.label.name())) }
         (opening(model))
         p { (headline(model)) }
         section { (answer(model, Level(2))) }

@@ -6,12 +6,12 @@ use maud::{Markup, html};
 use potluck_core::accounting::{Epsilon, Mu};
 use potluck_core::calibrated::{Layout, Plan};
 use potluck_release::findings::{self, Finding, FindingKind, Sentence};
-use potluck_release::model::{Coefficient, Estimand, Learner};
+use potluck_release::model::{Coefficient, Estimand, Kind, Learner};
 use potluck_release::study::{Calibration, Method, Study};
 use potluck_release::summary::{self, PartySummary};
 use potluck_release::{Model, PublicDataset};
 
-use crate::chart::parts::{PARTS, names, shares};
+use crate::chart::parts::{self, CLIPPING, PARTS, shares};
 use crate::numbers;
 use crate::words::{self, named};
 
@@ -136,7 +136,7 @@ pub fn limits(model: &Model, dataset: Option<&PublicDataset>) -> Vec<Point> {
     point("What was resolved", resolved(model));
     let average = average_parts(model);
     match &average {
-        Some(average) => point("Main limit", main_limit(average, names(model))),
+        Some(average) => point("Main limit", main_limit(model, average)),
         None => point("Privacy noise", noise(model)),
     }
     let study = dataset.map(PublicDataset::study);
@@ -196,7 +196,7 @@ fn resolved(model: &Model) -> Text {
         .when(!unsure.is_empty(), |text| {
             text.words(if unsure.len() == 1 { "Do not rely on the interval of " } else { "Do not rely on the intervals of " })
                 .names(&unsure)
-                .words(": noise hides too much. ")
+                .words(if model.kind == Kind::Logistic { ": what is said at the top speaks against it. " } else { ": noise hides too much. " })
         })
         .when(model.coefficients.len() > 1, |text| {
             text.words(format!(
@@ -205,7 +205,7 @@ fn resolved(model: &Model) -> Text {
         })
 }
 
-/// The parts of the variances in the order of the chart, averaged over the features; `None` where
+/// The parts of the variances in the order of their names, averaged over the features; `None` where
 /// one is not known.
 fn average_parts(model: &Model) -> Option<[f64; PARTS]> {
     let count = model.coefficients.len() as f64;
@@ -218,8 +218,9 @@ fn average_parts(model: &Model) -> Option<[f64; PARTS]> {
     average.iter().all(|share| share.is_finite()).then_some(average)
 }
 
-fn main_limit(average: &[f64; PARTS], names: &[&'static str]) -> Text {
-    let mut parts: Vec<(&str, f64)> = names.iter().copied().zip(*average).collect();
+fn main_limit(model: &Model, average: &[f64; PARTS]) -> Text {
+    let of_model = parts::of_model(model, *average);
+    let mut parts: Vec<(&str, f64)> = parts::names(model).into_iter().zip(of_model).collect();
     parts.sort_by(|(_, a), (_, b)| b.total_cmp(a));
     let (first, largest) = parts[0];
     // Of the names only that of correlations is a plural.
@@ -248,7 +249,7 @@ fn confounders(model: &Model) -> Option<Text> {
 }
 
 fn remedies(model: &Model, average: &[f64; PARTS], study: Option<&Study>) -> Text {
-    let [privacy, mixing, correlations, sampling, _, people] = *average;
+    let [privacy, mixing, correlations, sampling, _, people, _] = *average;
     let alternatives = study.and_then(Alternatives::new);
     let rows = model.diagnostics.rows;
     let text = Text::of(
@@ -413,7 +414,7 @@ fn widest(model: &Model, parties: &[&PartySummary]) -> Text {
 }
 
 fn clipping(average: Option<&[f64; PARTS]>, model: &Model, parties: &[&PartySummary]) -> Option<Text> {
-    let share = average.map_or(0.0, |&[.., share, _]| share);
+    let share = average.map_or(0.0, |average| average[CLIPPING]);
     let cut = model.of_which(Coefficient::is_about_cut_values);
     let columns = parties.iter().flat_map(|party| party.columns.iter().map(move |column| (party, column)));
     let used = columns.filter(|(_, column)| is_used(model, &column.name));

@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 use potluck_release::findings::{Piece, Sentence};
-use potluck_release::model::{Coefficient, Learner, Term};
+use potluck_release::model::{Coefficient, Kind, Learner, Term};
 use potluck_release::study::{DAYS, Definition, IdKind, Method};
 use potluck_release::{Model, Study};
 
@@ -10,6 +10,14 @@ use crate::numbers;
 
 /// As many names as a sentence bears.
 const NAMES: usize = 12;
+
+/// "Regression" or "Logistic regression".
+pub(crate) fn regression(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Linear => "Regression",
+        Kind::Logistic => "Logistic regression",
+    }
+}
 
 /// "mmHg per year": the unit of a coefficient.
 pub(crate) fn per_unit(model: &Model, coefficient: &Coefficient) -> String {
@@ -21,6 +29,15 @@ pub(crate) fn per_unit(model: &Model, coefficient: &Coefficient) -> String {
         },
         (Term::Numeric { .. }, Some(unit)) => format!("{label} per {}", singular(unit)),
         (Term::Numeric { .. }, None) => format!("{label} per unit"),
+    }
+}
+
+/// "one year more": the rise of a feature that a coefficient is about.
+pub(crate) fn rise(coefficient: &Coefficient) -> String {
+    match (&coefficient.term, &coefficient.unit) {
+        (Term::Level { level, .. }, _) => format!("{level}, not another"),
+        (Term::Numeric { .. }, Some(unit)) => format!("one {} more", singular(unit)),
+        (Term::Numeric { .. }, None) => "one unit more".to_owned(),
     }
 }
 
@@ -37,6 +54,9 @@ fn singular(unit: &str) -> &str {
 
 /// The unit of the label, or what stands for it.
 pub(crate) fn label_unit(model: &Model) -> String {
+    if model.kind == Kind::Logistic {
+        return "log odds".to_owned();
+    }
     match (&model.label, &model.label_unit) {
         (Term::Level { .. }, _) => "share".to_owned(),
         (Term::Numeric { .. }, Some(unit)) => unit.clone(),
@@ -168,9 +188,10 @@ pub(crate) fn capital(words: &str) -> String {
 pub(crate) fn commands(model: &Model) -> String {
     let features: Vec<String> = model.coefficients.iter().map(|one| one.term.name()).collect();
     let features = feature_arguments(&features);
+    let kind = if model.kind == Kind::Logistic { " --model logistic" } else { "" };
     // The defaults of `potluck fit` may change; what a report says must not.
     format!(
-        "potluck verify dataset.parquet\npotluck fit dataset.parquet --label {} {features} --learner {} --ridge {:?} --level {:?} --report report.html",
+        "potluck verify dataset.parquet\npotluck fit dataset.parquet --label {}{kind} {features} --learner {} --ridge {:?} --level {:?} --report report.html",
         quoted(&model.label.name()),
         model.learner.name(),
         model.ridge,

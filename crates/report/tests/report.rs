@@ -745,6 +745,7 @@ fn what_limits_a_model_can_be_said_without_its_dataset() {
         sampling,
         clipping: 0.8 - sampling,
         people: 0.0,
+        approximation: 0.0,
     };
     for coefficient in &mut model.coefficients {
         coefficient.parts = Some(parts(0.7));
@@ -838,6 +839,7 @@ fn the_parts_of_a_bar_fill_it() {
             sampling: 0.0,
             clipping: 0.0,
             people: 0.0,
+            approximation: 0.0,
         }),
         Some(Parts {
             privacy: 0.1,
@@ -845,7 +847,8 @@ fn the_parts_of_a_bar_fill_it() {
             correlations: 0.7,
             sampling: 0.02,
             clipping: 0.03,
-            people: 0.05,
+            people: 0.04,
+            approximation: 0.01,
         }),
         Some(Parts {
             privacy: f64::NAN,
@@ -854,6 +857,7 @@ fn the_parts_of_a_bar_fill_it() {
             sampling: f64::INFINITY,
             clipping: 0.1,
             people: 0.0,
+            approximation: 0.0,
         }),
         Some(Parts {
             privacy: -0.5,
@@ -862,6 +866,7 @@ fn the_parts_of_a_bar_fill_it() {
             sampling: 1e300,
             clipping: 1e-300,
             people: 0.0,
+            approximation: 0.0,
         }),
         None,
     ];

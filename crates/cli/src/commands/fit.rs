@@ -8,7 +8,7 @@ use potluck_core::learn::{Level, Ridge};
 use potluck_release::files::{Audience, check_writable, refuse_same_file, write_file};
 use potluck_release::findings::{HEADING, Said};
 use potluck_release::fit::{Regression, fit};
-use potluck_release::model::{Coefficient, Estimand, Estimate, Parts, RSquared, Term};
+use potluck_release::model::{Coefficient, Estimate, Kind, Parts, RSquared, Term};
 use potluck_release::{Error, Model, PublicDataset};
 
 use super::Settings;
@@ -37,6 +37,7 @@ pub(super) fn run(arguments: &Fit, settings: &Settings<'_>) -> Result<()> {
     let regression = Regression {
         label: arguments.label.clone(),
         features,
+        kind: arguments.model.into(),
         learner: arguments.learner.into(),
         ridge: Ridge::new(arguments.ridge).map_err(Error::from)?,
         level: Level::new(arguments.level).map_err(Error::from)?,
@@ -65,8 +66,10 @@ pub(super) fn to_text(model: &Model) -> String {
     let mut text = alarms(model);
     let _ = writeln!(text, "{}", wrapped(&model.headline().to_string(), ""));
     text.push_str(&findings(model));
-    let _ = writeln!(text, "{}{unit} by {}:\n", model.label.name(), model.learner.name());
+    let log_odds = if model.kind == Kind::Logistic { "Log odds of " } else { "" };
+    let _ = writeln!(text, "{log_odds}{}{unit} by {}:\n", model.label.name(), model.learner.name());
     text.push_str(&coefficients(model));
+    text.push_str(&odds_ratios(model));
     text.push_str(&collinear(model));
     text.push_str(&cut_to(model));
     text.push_str(&facts(model));
@@ -172,6 +175,21 @@ fn intercept_row(model: &Model) -> Vec<String> {
     row
 }
 
+/// Odds ratios with their intervals. A table of its own: beside the log odds it would not fit on a
+/// terminal.
+fn odds_ratios(model: &Model) -> String {
+    if model.kind == Kind::Linear {
+        return String::new();
+    }
+    let row = |one: &Coefficient| {
+        let ratio = one.value.ratio();
+        vec![one.term.name(), number(ratio.estimate), interval(&ratio)]
+    };
+    let rows: Vec<Vec<String>> = model.coefficients.iter().map(row).collect();
+    let percent = format!("{}% interval", (1e6 * model.level).round() / 1e4);
+    format!("\nOdds ratios, per unit of each feature:\n\n{}", table(&["", "odds ratio", &percent], &rows))
+}
+
 /// What values were cut to, where a coefficient is about cut values.
 fn cut_to(model: &Model) -> String {
     let cuts: Vec<String> = model.cut_to().iter().map(ToString::to_string).collect();
@@ -181,13 +199,25 @@ fn cut_to(model: &Model) -> String {
 fn facts(model: &Model) -> String {
     let diagnostics = &model.diagnostics;
     let mark = model.r_squared_mark().map_or(String::new(), |mark| format!(" ({mark})"));
-    let n = if model.estimand == Estimand::LabelPeople { "people of the label's party" } else { "n" };
-    let mut text = format!(
-        "\n{n} = {}, released rows = {}, R² = {}{mark}\n",
-        diagnostics.rows,
-        diagnostics.released_rows,
-        r_squared(diagnostics.r_squared),
-    );
+    let n = if model.estimand.is_of_label_people() { "people of the label's party" } else { "n" };
+    let (rows, released) = (diagnostics.rows, diagnostics.released_rows);
+    let known = r_squared(diagnostics.r_squared);
+    let mut text = match &model.classification {
+        None => format!("\n{n} = {rows}, released rows = {released}, R² = {known}{mark}\n"),
+        Some(found) => {
+            let within = |value: f64, [low, high]: [f64; 2]| format!("{value:.3} [{low:.3}, {high:.3}]");
+            format!(
+                "\n{n} = {rows}, released rows = {released}, R² of the linear regression = {known}{mark}\n\
+                 share of {} = {}\n\
+                 area under the curve = {} on new people\n\
+                 calibration slope = {} on new people, before predictions were shrunk by it\n",
+                model.label.name(),
+                within(found.share, found.share_interval),
+                within(found.area, found.area_interval),
+                within(found.calibration, found.calibration_interval),
+            )
+        }
+    };
     if let Some(values) = &diagnostics.eigenvalues {
         let (smallest, error) = (number(values.smallest), number(values.smallest_error));
         let _ = writeln!(text, "smallest eigenvalue = {smallest} ± {error}");
@@ -214,13 +244,17 @@ fn parts(model: &Model) -> String {
         return String::new();
     }
     let mut header = vec!["", "privacy", "mixing", "correlations", "sampling", "clipping"];
+    header.extend((model.kind == Kind::Logistic).then_some("approximation"));
     let of_people = |coefficient: &Coefficient| coefficient.parts.is_some_and(|parts| parts.people > 0.0);
     if model.coefficients.iter().any(of_people) {
         header.push("people");
     }
     let row = |coefficient: &Coefficient| {
-        let Parts { privacy, mixing, correlations, sampling, clipping, people } = coefficient.parts?;
-        let shares = [privacy, mixing, correlations, sampling, clipping, people].map(percent);
+        let Parts { privacy, mixing, correlations, sampling, clipping, people, approximation } =
+            coefficient.parts?;
+        let approximation = (model.kind == Kind::Logistic).then_some(approximation);
+        let shares = [privacy, mixing, correlations, sampling, clipping].into_iter();
+        let shares = shares.chain(approximation).chain([people]).map(percent);
         Some([coefficient.term.name()].into_iter().chain(shares).take(header.len()).collect())
     };
     let rows: Vec<Vec<String>> = model.coefficients.iter().filter_map(row).collect();
@@ -235,6 +269,9 @@ fn meaning(model: &Model) -> String {
     let mut text = format!("\nThese are {}.\n", model.estimated());
     if has_parts(model) {
         text.push_str("\"to predict\": the coefficient to predict with, shrunk where the data resolve little. correlations: those between parties that the releases leave open.\n");
+    }
+    if model.kind == Kind::Logistic {
+        text.push_str("approximation: an allowance for what moments do not say of log odds. Predictions are probabilities.\n");
     }
     if !model.free_intercept {
         text.push_str("No intercept is estimated: the fit passes through the middle of all bounds. Where the average of a column lies far from it, the slopes absorb the difference.\n");

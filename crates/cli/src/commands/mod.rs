@@ -1,6 +1,7 @@
 //! One module a command.
 
 mod completions;
+mod correlate;
 mod data;
 mod demo;
 mod fit;
@@ -72,6 +73,7 @@ pub(crate) fn run(arguments: Arguments, printer: &Printer) -> Result<()> {
         Command::Sums(arguments) => sums::run(&arguments, &settings),
         Command::Join(arguments) => join::run(&arguments, &settings),
         Command::Fit(arguments) => fit::run(&arguments, &settings),
+        Command::Correlate(arguments) => correlate::run(&arguments, &settings),
         Command::Predict(arguments) => predict::run(&arguments, &settings),
         Command::Inspect(arguments) => inspect::run(&arguments, &settings),
         Command::Verify(arguments) => verify::run(&arguments, &settings),

@@ -1,4 +1,5 @@
-//! Learners: linear regression of any released column on any others.
+//! Learners: linear regression of any released column on any others, and logistic regression of one
+//! with two levels.
 //!
 //! Everything here reads published numbers only, so it costs no privacy and works in floating
 //! point. A study of n rows was mixed into k released rows Z (docs/PRIVACY.md#mixed-rows); over the
@@ -8,26 +9,31 @@
 //!
 //! - [`posterior()`] estimates every covariance by its posterior mean, from [`Evidence`]; of a
 //!   calibrated release it reads [`LocalMoments`], too (docs/LEARNERS.md#posterior).
+//! - [`logistic()`] reads the same posterior on the scale of log odds (docs/LEARNERS.md#logistic).
 //! - [`ols`] ignores the noise: RMGM-OLS on `rmgm` releases, BGM-OLS on `dgm` releases.
 //! - [`debiased`] takes the known noise variance out: DGM-OLS on `dgm` releases.
 //!
-//! The last two are from Wu et al., "Differentially Private Multi-Party Data Release for Linear
-//! Regression" (docs/LEARNERS.md#ols-and-debiased). They regress through the origin of the encoded
+//! [`ols`] and [`debiased`] are from Wu et al., "Differentially Private Multi-Party Data Release for
+//! Linear Regression" (docs/LEARNERS.md#ols-and-debiased). They regress through the origin of the encoded
 //! units; [`Coefficients::to_original`] turns the weights into slopes and an intercept in the units
 //! the columns were declared in.
 
 mod coefficients;
+mod correlation;
 mod least_squares;
 mod local;
+mod logistic;
 mod moments;
 mod posterior;
 mod student;
 
 pub use coefficients::{Affine, Coefficients, Covariance, Interval, Level, Original};
+pub use correlation::{Correlation, correlation};
 pub use least_squares::{Estimand, Fit, Ridge, Spectrum, Stability, debiased, ols};
 pub use local::{
     Centre, Clipping, Distribution, Known, LocalMoments, PresentValues, Quantile, Tails, distributions,
 };
+pub use logistic::{Calibration, Discrimination, Doubt, Logistic, Outcome, Shape, logistic};
 pub use moments::{Moments, Solution};
 pub use posterior::{
     Between, Blocks, ColumnShift, Concern, DeclaredOverlaps, Evidence, ExplainedShare, Overlap,

@@ -28,12 +28,16 @@ use crate::fits::{FitForm, fitted};
 /// (`label-tails`, `feature-tails`, `label-unresolved`, `feature-unresolved` or `confounders`) and,
 /// for confounders, the `columns` that an effect may come from. With `…-tails` it is about values
 /// as the releases cut them, with `…-unresolved` its interval cannot be relied on.
+/// A logistic regression may have `odds-unbounded`, `level-rare` and `feature-shape` besides, with
+/// which an interval cannot be relied on; its coefficients are log odds, and `classification` has
+/// the share of the label and the area under the curve.
 /// `diagnostics.r_squared_findings` has the same for R². Show them first. An interval of the
 /// learner posterior holds where there is none.
 #[utoipa::path(get, path = "/api/v1/studies/{study}/fit", tag = "regressions", params(
     ("study" = String, Path, description = "The study id"),
     ("label" = String, Query, description = "The column to explain: numeric, with two levels, or `column=level`"),
     ("feature" = Option<Vec<String>>, Query, description = "A column to explain it with; may be repeated"),
+    ("model" = Option<String>, Query, description = "linear or logistic"),
     ("learner" = Option<String>, Query, description = "posterior, debiased or ols"),
     ("level" = Option<f64>, Query, description = "Level of the intervals"),
     ("words" = Option<bool>, Query, description = "With what can be said of the model, as `potluck inspect --json` prints it"),

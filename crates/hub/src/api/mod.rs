@@ -1,6 +1,7 @@
 //! The API for programs: JSON under `/api/v1`, described at `/openapi.json`.
 
 mod auth;
+mod correlations;
 mod download;
 mod fit;
 mod parties;
@@ -51,6 +52,7 @@ fn answers() -> OpenApiRouter<Shared> {
         .routes(routes!(parties::withdraw))
         .routes(routes!(upload::state))
         .routes(routes!(fit::fit))
+        .routes(routes!(correlations::correlations))
         .routes(routes!(fit::plan))
         .routes(routes!(status::health))
         .routes(routes!(status::metrics))

@@ -7,10 +7,11 @@ use axum::http::StatusCode;
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
 use maud::{Markup, html};
-use potluck_release::model::Learner;
+use potluck_release::model::{Kind, Learner};
 use potluck_release::study::{Column, Domain, Party};
 use potluck_report::words::{self, name};
 
+use super::correlations::has_several;
 use super::layout::{Page, Place};
 use super::parts::{alarm, copy_button, rendered, snippet, trail};
 use super::visitor::Visitor;
@@ -36,6 +37,9 @@ pub(super) async fn page(
     let head = html! {
         (trail(&[("/studies", "Studies"), (&address, &study_name)]))
         h1 { "Explore " (name(&study_name)) }
+        @if record.dataset.is_some() && has_several(&record) {
+            p { a href={ (address) "/correlations" } { "How columns go together" } }
+        }
     };
     let page = |body: Markup, status| {
         Page { title: &title, visitor: &visitor, place: Place::Elsewhere, body }.answer(status)
@@ -103,7 +107,7 @@ fn is_of(name: &str, column: &Column) -> bool {
 }
 
 /// The parties whose columns are in the dataset.
-fn present(record: &StudyRecord) -> impl Iterator<Item = &Party> {
+pub(super) fn present(record: &StudyRecord) -> impl Iterator<Item = &Party> {
     let names = record.dataset.iter().flat_map(|dataset| &dataset.parties);
     names.filter_map(|party| record.study.definition().party(party).ok())
 }
@@ -138,6 +142,18 @@ fn form(record: &StudyRecord, choice: &FitForm) -> Markup {
                     }
                 }
             }
+            div .field {
+                label for="model" { "as" }
+                select #model name="model" aria-describedby="model-hint" {
+                    @if !Kind::ALL.iter().any(|kind| kind.name() == choice.kind) {
+                        option value=(choice.kind) selected { (choice.kind) }
+                    }
+                    @for kind in Kind::ALL {
+                        option value=(kind.name()) selected[choice.kind == kind.name()] { (explained_as(kind)) }
+                    }
+                }
+                p #model-hint .aside { "Odds are for a label with levels: odds ratios, and probabilities to predict." }
+            }
             fieldset .features {
                 legend { "with the help of" }
                 @for party in present(record) {
@@ -157,6 +173,14 @@ fn form(record: &StudyRecord, choice: &FitForm) -> Markup {
             button type="submit" { "Fit" }
             p #status .aside role="status" {}
         }
+    }
+}
+
+/// What is regressed, in words for the form.
+fn explained_as(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Linear => "its value, or its share (linear)",
+        Kind::Logistic => "its odds (logistic)",
     }
 }
 
@@ -210,7 +234,7 @@ fn invitation(record: &StudyRecord) -> Markup {
     }
 }
 
-fn not_yet(record: &StudyRecord) -> Markup {
+pub(super) fn not_yet(record: &StudyRecord) -> Markup {
     html! {
         div .card .empty {
             h2 { "Nothing to explore yet" }
@@ -258,6 +282,9 @@ fn outcome(visitor: &Visitor, record: &StudyRecord, query: &str, fitted: &Fitted
 fn python(visitor: &Visitor, id: &str, request: &FitRequest) -> String {
     let mut query = vec![("label", quoted(&request.label))];
     query.extend(request.features.iter().map(|feature| ("feature", quoted(feature))));
+    if request.kind != Kind::Linear {
+        query.push(("model", quoted(request.kind.name())));
+    }
     if request.learner != Learner::Posterior {
         query.push(("learner", quoted(request.learner.name())));
     }
@@ -280,15 +307,19 @@ fn package(visitor: &Visitor, id: &str, request: &FitRequest) -> String {
         let features: Vec<String> = request.features.iter().map(|feature| quoted(feature)).collect();
         arguments.push_str(&format!(", features=[{}]", features.join(", ")));
     }
+    let (class, learner) = match request.kind {
+        Kind::Linear => ("LinearRegression", request.learner),
+        Kind::Logistic => ("LogisticRegression", Learner::Posterior),
+    };
     let mut settings = Vec::new();
-    if request.learner != Learner::Posterior {
-        settings.push(format!("learner={}", quoted(request.learner.name())));
+    if learner != Learner::Posterior {
+        settings.push(format!("learner={}", quoted(learner.name())));
     }
     if request.level.to_bits() != LEVEL.to_bits() {
         settings.push(format!("level={:?}", request.level));
     }
     format!(
-        "import potluck\n\ndataset = potluck.connect({}).study({}).dataset()\nmodel = potluck.LinearRegression({}).fit({arguments})\nprint(model.summary())",
+        "import potluck\n\ndataset = potluck.connect({}).study({}).dataset()\nmodel = potluck.{class}({}).fit({arguments})\nprint(model.summary())",
         quoted(&visitor.address),
         quoted(id),
         settings.join(", "),
@@ -304,6 +335,9 @@ fn commands(visitor: &Visitor, id: &str, request: &FitRequest) -> String {
     let mut fit = format!("potluck fit public.parquet --label {}", words::quoted(&request.label));
     if !request.features.is_empty() {
         fit.push_str(&format!(" {}", words::feature_arguments(&request.features)));
+    }
+    if request.kind != Kind::Linear {
+        fit.push_str(&format!(" --model {}", request.kind.name()));
     }
     if request.learner != Learner::Posterior {
         fit.push_str(&format!(" --learner {}", request.learner.name()));

@@ -7,6 +7,7 @@
 
 mod assets;
 mod closing;
+mod correlations;
 mod errors;
 mod explorer;
 mod invitations;
@@ -40,6 +41,7 @@ pub(crate) fn router(app: &Shared) -> Router {
         .route("/studies/new", get(new_study::blank).post(new_study::submit))
         .route("/studies/{study}", get(study::page))
         .route("/studies/{study}/explore", get(explorer::page))
+        .route("/studies/{study}/correlations", get(correlations::page))
         .route("/studies/{study}/model.json", get(explorer::model))
         .route("/studies/{study}/parties/{party}/invitation", post(invitations::invite))
         .route("/studies/{study}/closing", post(closing::close))

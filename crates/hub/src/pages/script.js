@@ -60,6 +60,7 @@ const explore = (form) => {
     if (!label.value) return;
     const query = new URLSearchParams(new FormData(form));
     // What is usual need not be said in the address.
+    if (query.get("model") === "linear") query.delete("model");
     if (query.get("learner") === "posterior") query.delete("learner");
     if (query.get("level") === "0.95") query.delete("level");
     const address = `${form.action}?${query}`;

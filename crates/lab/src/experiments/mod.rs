@@ -1,6 +1,7 @@
 //! One module an experiment.
 
 pub(crate) mod bias;
+pub(crate) mod classification;
 pub(crate) mod cohorts;
 pub(crate) mod convergence;
 pub(crate) mod coverage;

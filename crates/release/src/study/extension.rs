@@ -477,6 +477,7 @@ mod tests {
         let regression = Regression {
             label: "pressure".to_owned(),
             features: Some(vec!["income".to_owned(), "age".to_owned()]),
+            kind: crate::model::Kind::Linear,
             learner: Learner::Posterior,
             ridge: potluck_core::learn::Ridge::new(DEFAULT_RIDGE).unwrap(),
             level: potluck_core::learn::Level::default(),

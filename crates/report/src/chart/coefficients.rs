@@ -1,12 +1,12 @@
 //! The coefficients of a model with their intervals, as dots and whiskers.
 
 use potluck_release::Model;
-use potluck_release::model::{Coefficient, Estimate, Term};
+use potluck_release::model::{Coefficient, Estimate, Kind, Term};
 
 use super::{Geometry, Layout, Said, axis_title, grid, palette, rise, row_label, step, svg, upright};
 use crate::drawing::{Axis, Canvas, Colour, Place};
 use crate::numbers::{self, Rounding};
-use crate::words::{label_unit, per_unit};
+use crate::words::{self, label_unit, per_unit};
 
 /// Intervals that include 0, and reach farther than half of all do, lengthen the scale on either
 /// side by at most this part of it: they say little else than how wide they are.
@@ -32,7 +32,11 @@ pub fn coefficient_plot_in(model: &Model, layout: Layout) -> String {
     let rows: Vec<String> = model.coefficients.iter().map(|one| in_words(model, one)).collect();
     let clear = model.coefficients.iter().filter(|one| one.value.excludes_zero()).count();
     let said = Said {
-        title: format!("Coefficients of the regression of {}", model.label.name()),
+        title: format!(
+            "Coefficients of the {} of {}",
+            words::regression(model.kind).to_lowercase(),
+            model.label.name()
+        ),
         description: format!(
             "Dot-and-whisker plot, one row a feature: {clear} of {} intervals at the {} level exclude 0. {}{}. A table gives the numbers.",
             rows.len(),
@@ -157,6 +161,7 @@ fn range(coefficients: &[Coefficient]) -> (f64, f64) {
 fn axis_lines(model: &Model, layout: Layout) -> Vec<String> {
     let name = model.label.name();
     let change = match (&model.label, &model.label_unit) {
+        _ if model.kind == Kind::Logistic => format!("change of the log odds of {name}"),
         (Term::Numeric { .. }, Some(unit)) => format!("change of {name} in {unit}"),
         (Term::Numeric { .. }, None) => format!("change of {name}"),
         (Term::Level { .. }, _) => format!("change of the share with {name}"),

@@ -5,6 +5,7 @@
 //! (`.potluck-chart [fill="#1A2430"]`), so the drawing itself needs no second version.
 
 pub(crate) mod coefficients;
+pub(crate) mod correlations;
 pub(crate) mod distributions;
 pub(crate) mod noise;
 pub(crate) mod noticed;
@@ -64,13 +65,15 @@ mod palette {
     pub(super) const CORRELATIONS: Colour = "#008060";
     /// Allowance for clipped values.
     pub(super) const CLIPPING: Colour = "#6B3F8F";
+    /// Allowance for what moments do not say.
+    pub(super) const APPROXIMATION: Colour = "#8A3B56";
     /// Who is where: what is not known of it.
     pub(super) const PEOPLE: Colour = "#A8326E";
     /// What lies behind the chart.
     pub(super) const SURFACE: Colour = "#FFFFFF";
 
     #[cfg(test)]
-    pub(super) const ALL: [Colour; 13] = [
+    pub(super) const ALL: [Colour; 14] = [
         INK,
         SOFT,
         GRID,
@@ -83,6 +86,7 @@ mod palette {
         SAMPLING,
         CLIPPING,
         PEOPLE,
+        APPROXIMATION,
         SURFACE,
     ];
 }

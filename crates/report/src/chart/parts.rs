@@ -1,7 +1,7 @@
 //! What the uncertainty of each coefficient is made of, as stacked bars.
 
 use potluck_release::Model;
-use potluck_release::model::{Coefficient, Parts};
+use potluck_release::model::{Coefficient, Kind, Parts};
 
 use super::{
     Geometry, LEGEND_LINE, Layout, SMALL_SIZE, Said, axis_title, grid, palette, row_label, svg, text,
@@ -10,8 +10,8 @@ use crate::drawing::{Anchor, Axis, Canvas, Colour};
 use crate::numbers;
 
 /// The parts in the order in which they are drawn and listed.
-pub(crate) const NAMES: [&str; PARTS] =
-    ["privacy noise", "mixing", "open correlations", "sampling", "clipping", "who is where"];
+const NAMES: [&str; PARTS] =
+    ["privacy noise", "mixing", "open correlations", "sampling", "clipping", "who is where", "approximation"];
 const COLOURS: [Colour; PARTS] = [
     palette::NOISE,
     palette::MIXING,
@@ -19,9 +19,14 @@ const COLOURS: [Colour; PARTS] = [
     palette::SAMPLING,
     palette::CLIPPING,
     palette::PEOPLE,
+    palette::APPROXIMATION,
 ];
 /// How many parts there are.
-pub(crate) const PARTS: usize = 6;
+pub(crate) const PARTS: usize = 7;
+/// Where that of clipping stands, and those that not every model has.
+pub(crate) const CLIPPING: usize = 4;
+const PEOPLE: usize = 5;
+const APPROXIMATION: usize = 6;
 /// Names beside each other in the legend: all in the wide layout where there is room for them.
 const IN_WIDE_LINE: usize = 5;
 const IN_NARROW_LINE: usize = 2;
@@ -33,16 +38,32 @@ const SWATCH_GAP: f64 = 6.0;
 /// Between two parts of a bar.
 const SEAM: f64 = 1.5;
 
-/// The parts of a coefficient's variance, in the order of [`NAMES`], as the model has them.
+/// The parts of a coefficient's variance, in the order of their names, as the model has them.
 pub(crate) fn shares(parts: &Parts) -> [f64; PARTS] {
-    [parts.privacy, parts.mixing, parts.correlations, parts.sampling, parts.clipping, parts.people]
+    let Parts { privacy, mixing, correlations, sampling, clipping, people, approximation } = *parts;
+    [privacy, mixing, correlations, sampling, clipping, people, approximation]
 }
 
-/// The names of the parts that a model has: where all parties hold the same people, there is no
-/// part of who is where.
-pub(crate) fn names(model: &Model) -> &'static [&'static str] {
+/// Where the parts stand that a model has: where all parties hold the same people, there is no part
+/// of who is where, and only log odds are approximated.
+fn places(model: &Model) -> Vec<usize> {
     let of_people = |one: &Coefficient| one.parts.is_some_and(|parts| parts.people > 0.0);
-    if model.coefficients.iter().any(of_people) { &NAMES } else { &NAMES[..PARTS - 1] }
+    let has = |part: &usize| match *part {
+        PEOPLE => model.coefficients.iter().any(of_people),
+        APPROXIMATION => model.kind == Kind::Logistic,
+        _ => true,
+    };
+    (0..PARTS).filter(has).collect()
+}
+
+/// The names of the parts that a model has.
+pub(crate) fn names(model: &Model) -> Vec<&'static str> {
+    places(model).into_iter().map(|at| NAMES[at]).collect()
+}
+
+/// Something of each part, of those that a model has.
+pub(crate) fn of_model(model: &Model, all: [f64; PARTS]) -> Vec<f64> {
+    places(model).into_iter().map(|at| all[at]).collect()
 }
 
 /// What each coefficient's uncertainty is made of, in the wide layout.
@@ -55,22 +76,22 @@ pub fn parts_plot(model: &Model) -> String {
 /// The bar of a feature whose parts are not known stays empty.
 pub fn parts_plot_in(model: &Model, layout: Layout) -> String {
     let title = vec!["parts of the variance of the estimate".to_owned()];
-    let names = names(model);
-    let legend_lines = names.len().div_ceil(in_line(layout, names));
+    let places = places(model);
+    let legend_lines = places.len().div_ceil(in_line(layout, places.len()));
     let geometry = Geometry::new(layout, model, title.len()).below_legend(legend_lines);
     let axis = Axis::linear((0.0, 100.0), (geometry.left, geometry.right - 12.0));
-    let rows: Vec<String> = model.coefficients.iter().map(|one| in_words(one, names)).collect();
+    let rows: Vec<String> = model.coefficients.iter().map(|one| in_words(one, &places)).collect();
     let said = Said {
         title: "What the uncertainty of each coefficient is made of".to_owned(),
         description: format!(
             "Stacked bars, one row a feature, from 0 to 100% of the variance of its estimate: {}. {}. A table gives the numbers.",
-            names.join(", "),
+            names(model).join(", "),
             rows.join("; ")
         ),
         rows: &rows,
     };
     svg(&geometry, &said, |canvas| {
-        legend(canvas, &geometry, names);
+        legend(canvas, &geometry, &places);
         let step = if layout == Layout::Wide { 20 } else { 25 };
         let ticks: Vec<_> =
             (0..=100).step_by(step).map(|at| (axis.at(f64::from(at)), format!("{at}%"))).collect();
@@ -115,19 +136,20 @@ fn drawn(parts: Option<&Parts>) -> [f64; PARTS] {
     shares.map(|share| share / sum)
 }
 
-fn in_line(layout: Layout, names: &[&str]) -> usize {
+fn in_line(layout: Layout, parts: usize) -> usize {
     match layout {
-        Layout::Wide if names.len() <= IN_WIDE_LINE => names.len(),
-        Layout::Wide => names.len().div_ceil(2),
+        Layout::Wide if parts <= IN_WIDE_LINE => parts,
+        Layout::Wide => parts.div_ceil(2),
         Layout::Narrow => IN_NARROW_LINE,
     }
 }
 
-fn legend(canvas: &mut Canvas, geometry: &Geometry, names: &[&str]) {
+fn legend(canvas: &mut Canvas, geometry: &Geometry, places: &[usize]) {
     let width = |name: &str| SWATCH + SWATCH_GAP + text::ems(name) * SMALL_SIZE + 14.0;
-    let in_line = in_line(geometry.layout, names);
+    let in_line = in_line(geometry.layout, places.len());
     let mut x = geometry.left;
-    for (at, (name, colour)) in names.iter().zip(COLOURS).enumerate() {
+    for (at, &place) in places.iter().enumerate() {
+        let (name, colour) = (NAMES[place], COLOURS[place]);
         if at % in_line == 0 {
             x = geometry.left;
         }
@@ -135,17 +157,18 @@ fn legend(canvas: &mut Canvas, geometry: &Geometry, names: &[&str]) {
         canvas.bar((x, y - SWATCH / 2.0), (x + SWATCH, y + SWATCH / 2.0), colour);
         canvas.text(name, (x + SWATCH + SWATCH_GAP, y), Anchor::Start, SMALL_SIZE, palette::INK);
         // In several lines the names stand below each other.
-        let widest = names.iter().map(|name| width(name)).fold(0.0, f64::max);
-        x += if in_line < names.len() { widest } else { width(name) };
+        let widest = places.iter().map(|&place| width(NAMES[place])).fold(0.0, f64::max);
+        x += if in_line < places.len() { widest } else { width(name) };
     }
 }
 
-fn in_words(coefficient: &Coefficient, names: &[&str]) -> String {
+fn in_words(coefficient: &Coefficient, places: &[usize]) -> String {
     let parts = match &coefficient.parts {
         None => "not known".to_owned(),
         Some(parts) => {
-            let part = |(share, name)| format!("{} {name}", numbers::percent(share));
-            shares(parts).into_iter().zip(names).map(part).collect::<Vec<_>>().join(", ")
+            let shares = shares(parts);
+            let part = |&at: &usize| format!("{} {}", numbers::percent(shares[at]), NAMES[at]);
+            places.iter().map(part).collect::<Vec<_>>().join(", ")
         }
     };
     format!("{}, released by {}: {parts}", coefficient.term.name(), coefficient.party)
@@ -158,15 +181,23 @@ mod tests {
     #[test]
     fn bars_are_whole_whatever_the_shares() {
         for shares in [
-            [0.4, 0.2, 0.1, 0.1, 0.1, 0.1],
-            [1.0, 0.0, 0.0, 0.0, 0.0, 0.0],
-            [0.0, 0.0, 1.0, 0.0, 0.0, 0.0],
-            [1e300, 1e300, 1e300, 0.0, 1e-300, 1e300],
-            [f64::NAN, 0.5, 0.0, f64::INFINITY, 0.5, f64::NAN],
-            [-1.0, 2.0, 0.0, 0.0, 1.0, 0.5],
+            [0.4, 0.2, 0.1, 0.1, 0.1, 0.05, 0.05],
+            [1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0],
+            [0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0],
+            [1e300, 1e300, 1e300, 0.0, 1e-300, 1e300, 0.1],
+            [f64::NAN, 0.5, 0.0, f64::INFINITY, 0.5, f64::NAN, 0.0],
+            [-1.0, 2.0, 0.0, 0.0, 1.0, 0.5, 0.5],
         ] {
-            let [privacy, mixing, correlations, sampling, clipping, people] = shares;
-            let drawn = drawn(Some(&Parts { privacy, mixing, correlations, sampling, clipping, people }));
+            let [privacy, mixing, correlations, sampling, clipping, people, approximation] = shares;
+            let drawn = drawn(Some(&Parts {
+                privacy,
+                mixing,
+                correlations,
+                sampling,
+                clipping,
+                people,
+                approximation,
+            }));
             assert!((drawn.iter().sum::<f64>() - 1.0).abs() < 1e-12, "{shares:?} {drawn:?}");
             assert!(drawn.iter().all(|&share| share >= 0.0), "{shares:?} {drawn:?}");
         }
@@ -179,6 +210,7 @@ mod tests {
             sampling: 0.0,
             clipping: -1.0,
             people: 0.0,
+            approximation: 0.0,
         };
         assert!(is_empty(drawn(Some(&unknown))));
     }

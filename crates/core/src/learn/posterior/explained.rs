@@ -28,6 +28,21 @@ impl ExplainedShare {
         let reach = student::two_sided_quantile(level, self.degrees) * self.standard_error;
         Interval { lower: self.estimate - reach, upper: self.estimate + reach }
     }
+
+    /// The mean and the standard deviation of a share that is known to be positive: a bell cut off
+    /// at 0.
+    pub(in crate::learn) fn within_range(&self) -> (f64, f64) {
+        let error = self.standard_error.max(f64::MIN_POSITIVE);
+        let z = self.estimate / error;
+        // Far below 0 the cut bell is an exponential one.
+        if z < -8.0 {
+            return (-error / z, -error / z);
+        }
+        let height = (-0.5 * z * z).exp() / (2.0 * std::f64::consts::PI).sqrt();
+        let hazard = height / student::distribution(z, f64::from(u32::MAX));
+        let mean = self.estimate + error * hazard;
+        (mean.min(1.0), error * (1.0 - hazard * (hazard + z)).max(0.0).sqrt())
+    }
 }
 
 /// How what is between parties judges weights: a mixed row scores x′Nx, x the label and each

@@ -29,6 +29,7 @@ mod whiten;
 use faer::{Col, Mat};
 
 use super::coefficients::Covariance;
+use super::logistic::{self, Features, LogOdds, Outcome, Shape};
 use super::{Coefficients, Interval, LearnError, Level};
 use clipping::Losses;
 pub use concerns::{Concern, ShareConcerns};
@@ -89,6 +90,8 @@ pub struct VarianceParts {
     /// What is not known of who is where: overlaps between parties, values missing at the same
     /// people of several, and people that parties chose.
     pub people: f64,
+    /// Allowance for what moments do not say of log odds; nothing in a linear regression.
+    pub approximation: f64,
 }
 
 /// What turns coordinates into coefficients, and errors of scale and clipping.
@@ -159,6 +162,19 @@ impl Reader<'_> {
         doubts.iter().map(|doubt| (&back * &doubt.effect).iter().copied().collect()).collect()
     }
 
+    /// Posterior mean coefficients at one linearisation.
+    fn means(&self, at: &Linearised) -> Vec<f64> {
+        (self.choose(&self.undo(&at.h_inverse)) * &at.w).iter().copied().collect()
+    }
+
+    /// Moments of the features that go with a matrix.
+    fn features(&self, h: &Mat<f64>, h_inverse: &Mat<f64>, shapes: &[Shape]) -> Features {
+        let white = &self.learned.white;
+        let covariance = &white.inverse * h * white.inverse.transpose();
+        let inverse = white.transform.transpose() * h_inverse * &white.transform;
+        Features::new(&covariance, &inverse, shapes)
+    }
+
     /// Coefficients at one linearisation, with the rows that turn errors of its equations into
     /// theirs.
     fn read(&self, at: &Linearised) -> (Vec<f64>, Mat<f64>) {
@@ -214,6 +230,8 @@ fn variances(at: &Linearised, rows: &Mat<f64>) -> Vec<f64> {
 struct ToPredict {
     weights: Vec<f64>,
     explained: f64,
+    /// Log odds instead of the weights, where they are wanted.
+    odds: Option<logistic::ToPredict>,
 }
 
 impl ToPredict {
@@ -222,14 +240,28 @@ impl ToPredict {
         sample: &Sample,
         label: usize,
         features: &[usize],
+        odds: Option<Wanted<'_>>,
     ) -> Result<Self, LearnError> {
         let learned = Learned::new(evidence, sample, label, features, Purpose::Predicting)?;
         let losses = Losses::new(evidence, &learned, label, features);
         let cut = vec![false; features.len()];
         let reader = Reader { evidence, label, features, learned: &learned, losses: &losses, cut };
         let weights = reader.believed(&(&learned.back * losses.undone(&learned)));
-        Ok(Self { weights, explained: learned.explained() })
+        let explained = learned.explained();
+        let Some(Wanted { outcome, shapes }) = odds else {
+            return Ok(Self { weights, explained, odds: None });
+        };
+        let moments = reader.features(&learned.h, &learned.h_inverse, shapes);
+        let odds = logistic::ToPredict::new(outcome, shapes, &moments, &weights, explained);
+        Ok(Self { weights: odds.weights.clone(), explained, odds: Some(odds) })
     }
+}
+
+/// The log odds of what are wanted instead of the label itself.
+#[derive(Clone, Copy)]
+struct Wanted<'a> {
+    outcome: &'a Outcome,
+    shapes: &'a [Shape],
 }
 
 /// Learns the regression of `label` on `features`, with intervals of this level.
@@ -239,6 +271,80 @@ pub fn posterior(
     features: &[usize],
     level: Level,
 ) -> Result<Posterior, LearnError> {
+    Ok(learn(evidence, label, features, level, None)?.posterior)
+}
+
+/// Learns the logistic regression of `label` on `features`: with the scale that coefficients are
+/// read on, the features' moments, and log odds to predict with.
+pub(super) fn log_odds<'a>(
+    evidence: &Evidence<'_>,
+    label: usize,
+    features: &[usize],
+    level: Level,
+    outcome: &'a Outcome,
+    shapes: &'a [Shape],
+) -> Result<(Posterior, LogOdds<'a>, Features, logistic::ToPredict), LearnError> {
+    let wanted = Wanted { outcome, shapes };
+    let found = learn(evidence, label, features, level, Some(wanted))?;
+    let (scale, moments) = found.odds.ok_or(LearnError::Overflow)?;
+    let to_predict = found.to_predict.ok_or(LearnError::Overflow)?;
+    Ok((found.posterior, scale, moments, to_predict))
+}
+
+/// A regression, on the scale that was wanted.
+struct Found<'a> {
+    posterior: Posterior,
+    odds: Option<(LogOdds<'a>, Features)>,
+    to_predict: Option<logistic::ToPredict>,
+}
+
+/// Coefficients at one linearisation, on the scale that is wanted.
+struct Read {
+    estimates: Vec<f64>,
+    /// From errors of the equations to those of the coefficients.
+    rows: Mat<f64>,
+    /// From errors of linear coefficients to those of the wanted ones, if they differ.
+    derivative: Option<Mat<f64>>,
+}
+
+impl Read {
+    fn new(
+        reader: &Reader<'_>,
+        at: &Linearised,
+        h: &Mat<f64>,
+        odds: Option<&(LogOdds<'_>, Features)>,
+        shapes: &[Shape],
+    ) -> Self {
+        let (estimates, rows) = reader.read(at);
+        let Some((scale, _)) = odds else { return Self { estimates, rows, derivative: None } };
+        let moments = reader.features(h, &at.h_inverse, shapes);
+        let tangent = scale.tangent(&moments, &reader.means(at), &estimates);
+        Self {
+            rows: &tangent.derivative * rows,
+            estimates: tangent.estimates,
+            derivative: Some(tangent.derivative),
+        }
+    }
+
+    /// Errors of linear coefficients as errors of these.
+    fn carried(&self, linear: Vec<f64>) -> Vec<f64> {
+        let Some(derivative) = &self.derivative else { return linear };
+        (derivative * Col::from_fn(linear.len(), |i| linear[i])).iter().copied().collect()
+    }
+}
+
+/// The product of what the effects do to two coefficients, summed.
+fn product(effects: &[Vec<f64>], i: usize, j: usize) -> f64 {
+    effects.iter().map(|effect| effect[i] * effect[j]).sum()
+}
+
+fn learn<'a>(
+    evidence: &Evidence<'_>,
+    label: usize,
+    features: &[usize],
+    level: Level,
+    wanted: Option<Wanted<'a>>,
+) -> Result<Found<'a>, LearnError> {
     evidence.between.check_choice(label, features)?;
     let sample = Sample::whole(evidence, label, features);
     let learned = Learned::new(evidence, &sample, label, features, Purpose::Reading)?;
@@ -253,24 +359,36 @@ pub fn posterior(
     let reader = Reader { cut, ..undoing };
     let degrees = evidence.between.degrees();
 
-    let effects = reader.effects();
-    let clipping = |i: usize, j: usize| effects.iter().map(|effect| effect[i] * effect[j]).sum::<f64>();
-    let of_people = reader.effects_of_people();
-    let people = |i: usize, j: usize| of_people.iter().map(|effect| effect[i] * effect[j]).sum::<f64>();
-    let (_, rows) = reader.read(&base);
-    let spread = Spread::new(&base, &rows);
-    let of_scale = reader.of_scale(&reader.believed(&(reader.undo(&base.h_inverse) * &base.w)));
+    let shapes = wanted.map_or(&[][..], |wanted| wanted.shapes);
+    let odds = wanted.map(|Wanted { outcome, shapes }| {
+        let moments = reader.features(&learned.h, &base.h_inverse, shapes);
+        (LogOdds::new(outcome, shapes, &moments, &reader.means(&base)), moments)
+    });
+    let at_base = Read::new(&reader, &base, &learned.h, odds.as_ref(), shapes);
+    let approximation = odds.as_ref().map_or_else(Vec::new, |(scale, moments)| {
+        scale.effects(moments, &reader.means(&base), &reader.read(&base).0)
+    });
+    let carried = |effects: Vec<Vec<f64>>| -> Vec<Vec<f64>> {
+        effects.into_iter().map(|effect| at_base.carried(effect)).collect()
+    };
+    let (effects, of_people) = (carried(reader.effects()), carried(reader.effects_of_people()));
+    let clipping = |i: usize, j: usize| product(&effects, i, j);
+    let people = |i: usize, j: usize| product(&of_people, i, j);
+    let missed = |i: usize, j: usize| product(&approximation, i, j);
+    let spread = Spread::new(&base, &at_base.rows);
+    let linear = |at: &Linearised| reader.believed(&(reader.undo(&at.h_inverse) * &at.w));
+    let of_scale = reader.of_scale(&at_base.carried(linear(&base)));
 
     let mut mixture = Mixture::new(degrees);
     for point in points::points(&learned) {
         let Some(at) = Linearised::at(evidence, &learned, &sample, &point.h) else { continue };
-        let (estimates, rows) = reader.read(&at);
-        let mut variances = variances(&at, &rows);
-        let there = reader.believed(&(reader.undo(&at.h_inverse) * &at.w));
+        let read = Read::new(&reader, &at, &point.h, odds.as_ref(), shapes);
+        let mut variances = variances(&at, &read.rows);
+        let there = read.carried(linear(&at));
         for (j, of_scale) in reader.of_scale(&there).into_iter().enumerate() {
-            variances[j] += of_scale + clipping(j, j) + people(j, j);
+            variances[j] += of_scale + clipping(j, j) + people(j, j) + missed(j, j);
         }
-        mixture.add(point.weight, estimates, variances);
+        mixture.add(point.weight, read.estimates, variances);
     }
 
     // The covariance is that at the posterior mean, with the variances of the mixture.
@@ -281,6 +399,7 @@ pub fn posterior(
             + spread.sampling[(i, j)]
             + clipping(i, j)
             + people(i, j)
+            + missed(i, j)
             + if i == j { of_scale[i] } else { 0.0 }
     };
     let wider: Vec<f64> = (0..d).map(|j| (mixture.variance(j) / at_mean(j, j)).sqrt()).collect();
@@ -291,7 +410,8 @@ pub fn posterior(
             let privacy = spread.rows[(i, i)] - mixing + spread.local[(i, i)] + of_scale[i];
             let correlations = spread.unknown[(i, i)] + (mixture.variance(i) - at_mean(i, i)).max(0.0);
             let (sampling, clipping, people) = (spread.sampling[(i, i)], clipping(i, i), people(i, i));
-            let total = privacy + mixing + correlations + sampling + clipping + people;
+            let approximation = missed(i, i);
+            let total = privacy + mixing + correlations + sampling + clipping + people + approximation;
             VarianceParts {
                 privacy: privacy / total,
                 mixing: mixing / total,
@@ -299,17 +419,19 @@ pub fn posterior(
                 sampling: sampling / total,
                 clipping: clipping / total,
                 people: people / total,
+                approximation: approximation / total,
             }
         })
         .collect();
     for (j, of) in concerns.iter_mut().enumerate() {
-        of.extend(concerns::confounders(parts[j].correlations, &base.open(&learned, &rows, j), features));
+        let open = base.open(&learned, &at_base.rows, j);
+        of.extend(concerns::confounders(parts[j].correlations, &open, features));
     }
     let tail = (1.0 - level.get()) / 2.0;
     let interval =
         |j: usize| Interval { lower: mixture.quantile(j, tail), upper: mixture.quantile(j, 1.0 - tail) };
-    let to_predict = ToPredict::new(evidence, &sample, label, features)?;
-    Ok(Posterior {
+    let to_predict = ToPredict::new(evidence, &sample, label, features, wanted)?;
+    let posterior = Posterior {
         weights: to_predict.weights,
         explained: to_predict.explained,
         parts,
@@ -318,5 +440,6 @@ pub fn posterior(
         related: learned.related(),
         estimate: Coefficients::new((0..d).map(|j| mixture.quantile(j, 0.5)).collect(), covariance, degrees),
         intervals: (0..d).map(interval).collect(),
-    })
+    };
+    Ok(Found { posterior, odds, to_predict: to_predict.odds })
 }
