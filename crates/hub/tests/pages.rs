@@ -343,7 +343,8 @@ fn explored_regressions_are_those_of_the_library() {
 #[test]
 fn odds_and_correlations_are_explored_too() {
     let hub = Hub::start();
-    let id = hub.finished(&sealed(&STUDY))[0].study.id().to_owned();
+    let text = clinics("odds", 1000).settings("k = 40").to_string();
+    let id = hub.finished(&sealed(&text))[0].study.id().to_owned();
     let browser = Browser::new(&hub);
     let odds = browser.get(&format!("/studies/{id}/explore?label=smoker&model=logistic")).sound(200);
     odds.says("Logistic regression of");

@@ -123,8 +123,8 @@ impl PartyPlan {
     /// Whether all products with another party will be found, whatever both publish before.
     ///
     /// # Privacy
-    /// Ranges and noise grow with norms, so the largest norms decide
-    /// (docs/PRIVACY.md#sums-and-noise-stay-in-range).
+    /// Ranges and noise grow with norms, so what Lemma X1, docs/PRIVACY.md#exchange, asks of every
+    /// result can be met if it can be for the largest norms.
     pub fn check_pair(&self, other: &Self) -> Result<(), CalibratedError> {
         let largest = |party: &Self| -> Result<u32, CalibratedError> {
             let ball = Ball::of_radius(party.plan().largest_norm(party.layout()))?;
@@ -264,7 +264,7 @@ mod tests {
     fn what_cannot_be_proved_or_found_is_refused() {
         assert!(party(252, 1000, 2).is_ok());
         assert_eq!(party(253, 1000, 2), Err(CalibratedError::TooWideToExchange(253)));
-        let (few, many) = (party(20, 1_000_000, 3).unwrap(), party(200, 1 << 30, 3).unwrap());
+        let (few, many) = (party(20, 1_000_000, 3).unwrap(), party(200, 1 << 24, 3).unwrap());
         assert_eq!(few.check_pair(&few), Ok(()));
         assert_eq!(many.check_pair(&few), Err(CalibratedError::Range));
     }
