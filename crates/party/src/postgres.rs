@@ -254,8 +254,8 @@ fn strange(table: &str) -> Error {
 
 fn psql(address: &Address, statement: &str) -> Command {
     let mut psql = Command::new("psql");
-    psql.args(["--no-psqlrc", "--quiet", "--no-password", "--set=ON_ERROR_STOP=1"]);
-    psql.args(["--dbname", &address.0, "--command", statement]).stdin(Stdio::null());
+    psql.args(["-X", "-q", "-w", "-v", "ON_ERROR_STOP=1"]);
+    psql.args(["-d", &address.0, "-c", statement]).stdin(Stdio::null());
     psql
 }
 

@@ -67,7 +67,7 @@ def test_it_is_kept_and_copied(odds, folder):
 
 
 def test_numbers_have_no_odds(dataset):
-    with pytest.raises(UsageError, match="is a number, and only a label with levels has odds"):
+    with pytest.raises(InputError, match="is a number, and only a label with levels has odds"):
         LogisticRegression().fit(dataset, "pressure")
     with pytest.raises(NotFittedError):
         LogisticRegression().predict_proba(pd.DataFrame(TABLE))
@@ -87,5 +87,5 @@ def test_correlations_are_a_square_with_intervals(dataset):
     given = dataset.correlations(["age", "pressure"], given=["smoker"])
     assert given.given == ["smoker=yes"] and len(given.pairs) == 1
     assert "holding fixed smoker=yes" in repr(given)
-    with pytest.raises(UsageError, match="at least two"):
+    with pytest.raises(InputError, match="at least two"):
         dataset.correlations(["age"])

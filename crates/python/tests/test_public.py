@@ -313,8 +313,8 @@ def test_a_summary_of_any_numbers_and_names_can_be_read(dataset):
     table = text[text.index("Linear regression") :].split("Notes:")[0].splitlines()
     for name, size in zip(names, magnitudes, strict=True):
         line = next(line for line in table if line.startswith(name))
-        cells = line.removeprefix(name).removeprefix("=yes").split()
-        assert len(cells) == 5 and len(line) < 150, line
+        cells = line.removeprefix(name).removeprefix("=yes (rather than no)").split()
+        assert len(cells) == 5 and len(line) < 170, line
         assert [float(cells[0]), float(cells[3]), float(cells[4])] == pytest.approx([-size, -2 * size, -size / 2], rel=1e-3)
     widths = {len(line) for line in table if line and set(line) <= {"=", "-"}}
     assert len(widths) == 1 and max(map(len, table)) == widths.pop()
@@ -353,10 +353,17 @@ def test_a_dataset_says_who_is_where(tmp_path):
             id="text",
             id_rules=rules or None,
             format=2,
-            parties={"north": [potluck.Numeric("age", 18, 90)], "south": [potluck.Numeric("pressure", 60, 160)]},
+            parties={
+                "north": [potluck.Numeric("age", 18, 90), potluck.Numeric("height", 100, 220)],
+                "south": [potluck.Numeric("pressure", 60, 160)],
+            },
         ).seal()
         tables = {
-            "north": {"id": [f"P{at:06}" for at in range(rows)], "age": numpy.where(rng.random(rows) < 0.3, numpy.nan, age)},
+            "north": {
+                "id": [f"P{at:06}" for at in range(rows)],
+                "age": numpy.where(rng.random(rows) < 0.3, numpy.nan, age),
+                "height": rng.normal(170, 10, rows),
+            },
             "south": {"id": [f"P{at}" for at in range(rows)], "pressure": 80 + 0.5 * age + rng.normal(0, 5, rows)},
         }
         published = []
@@ -370,7 +377,7 @@ def test_a_dataset_says_who_is_where(tmp_path):
         (overlap,) = people["overlaps"]
         north = dataset.moments()[0]
         assert abs(north["people"]["value"] - rows) < 0.1 * rows
-        (column,) = north["columns"]
+        column, _ = north["columns"]
         assert abs(column["missing"]["value"] - 0.3) < 0.1
         quantiles = [one["value"] for one in column["distribution"]["quantiles"]]
         assert quantiles == sorted(quantiles) and abs(quantiles[2] - 50) < 6
@@ -409,7 +416,8 @@ def test_a_finding_stands_first_and_is_marked(dataset, kind):
     assert finding.columns == (("salt",) if kind == "confounders" else ())
     assert [len(one) for one in regression.findings_] == [kind.startswith("label"), 1]
     summary = " ".join(regression.summary().split())
-    assert summary.startswith(f"Before you rely on these numbers: - {finding.text} Linear regression")
+    assert f" Before you rely on these numbers: - {finding.text} Linear regression" in summary
+    assert summary.startswith("None of the 2 coefficients") or "at the 95% level" in summary.split(" Before ")[0]
     line = next(line for line in regression.summary().splitlines() if line.startswith("smoker=yes"))
     assert line.endswith(regression.model_.marks[-1])
     card = re.sub("<style>.*?</style>", "", regression._repr_html_(), flags=re.S)
@@ -422,7 +430,8 @@ def test_a_regression_without_findings_is_not_marked(dataset):
     regression = with_findings(LinearRegression().fit(dataset, "pressure"), [])
     assert regression.findings_ == [[], []]
     summary = regression.summary()
-    assert summary.lstrip().startswith("Linear regression on a public dataset")
+    assert "at the 95% level" in summary.split("\n\n")[0]
+    assert summary.partition("\n\n")[2].lstrip().startswith("Linear regression on a public dataset")
     assert "findings" not in summary and "(!)" not in summary
     ols = LinearRegression(learner="ols").fit(dataset, "pressure")
     assert ols.findings_ == [[], []]

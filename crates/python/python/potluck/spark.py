@@ -35,7 +35,7 @@ def _found() -> Callable[[Iterable[Any]], Iterator[Any]]:
         import os
         import sys
 
-        import pyarrow
+        import pyarrow  # type: ignore[import-untyped]
 
         for _ in batches:
             pass
