@@ -264,8 +264,8 @@ pub(crate) struct Plan {
     /// The label of the regression to forecast [default: any column]
     #[arg(long, value_name = "COL")]
     pub(crate) label: Option<String>,
-    /// The size of an effect to count people for, in standard deviations of the label for one of the
-    /// feature
+    /// The size of an effect to count people for, in standard deviations of the label for one of
+    /// the feature
     #[arg(long, value_name = "SIZE", default_value_t = potluck_release::forecast::USUAL_EFFECT, allow_negative_numbers = true)]
     pub(crate) effect: f64,
     /// Write a plot of how many people it takes, as SVG

@@ -1,7 +1,7 @@
 //! Planning: how accurate regressions will be, from public facts only.
 //!
-//! What standard errors of coefficients to expect is a range ([`forecast`]); how much of what can be
-//! explained is recovered, one number.
+//! What standard errors of coefficients to expect is a range ([`forecast`]); how much of what can
+//! be explained is recovered, one number.
 //!
 //! The learner's variance formulas need the strength of the signal and the spread of the columns,
 //! which nobody may look at. So the outlook is for a typical table: columns are bell-shaped,

@@ -41,7 +41,8 @@ fn party(column: usize) -> usize {
     PARTIES.iter().position(|members| members.contains(&column)).unwrap()
 }
 
-/// What three parties would publish, whose noise between them is said to be `said` times what it is.
+/// What three parties would publish, whose noise between them is said to be `said` times what it
+/// is.
 fn evidence(seed: u64, said: f64) -> Evidence<'static> {
     let mut rng = ChaCha20Rng::seed_from_u64(seed);
     let mut normal = || rounded_gaussian(Sigma::new(1 << 30).unwrap(), &mut rng) as f64 / f64::from(1 << 30);

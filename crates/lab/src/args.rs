@@ -64,8 +64,8 @@ pub(crate) struct Common {
     /// Draw noise with the exact sampler that releases use, instead of a fast stand-in
     #[arg(long, global = true)]
     pub(crate) exact_noise: bool,
-    /// The form of studies of the calibrated method: format 1, or 2, or 2-undeclared, in which nothing
-    /// is said of overlaps where everybody is everywhere [default: that of new studies]
+    /// The form of studies of the calibrated method: format 1, or 2, or 2-undeclared, in which
+    /// nothing is said of overlaps where everybody is everywhere [default: that of new studies]
     #[arg(long = "format", global = true, value_name = "FORM", value_parser = form)]
     pub(crate) form: Option<Form>,
     /// Forget what earlier runs found

@@ -29,8 +29,8 @@ use crate::{Error, NoBudget, Overspend};
 
 /// "potl" in SQLite's application id.
 const APPLICATION_ID: i32 = 0x706f_746c;
-/// Version 2 keeps refusals, version 3 raises of budgets and version 4 the order of what was charged
-/// and drawn; earlier ones become it when they are opened.
+/// Version 2 keeps refusals, version 3 raises of budgets and version 4 the order of what was
+/// charged and drawn; earlier ones become it when they are opened.
 const VERSION: i32 = 4;
 /// Noised integers stored together: 1 MiB.
 pub const CHUNK: usize = 1 << 17;

@@ -301,7 +301,8 @@ impl Model {
         Ok(PyArray2::from_vec2(py, &self.content.covariance)?)
     }
 
-    /// By how much a prediction for a new person misses the label, as a standard deviation, or None.
+    /// By how much a prediction for a new person misses the label, as a standard deviation, or
+    /// None.
     #[getter]
     fn prediction_error(&self) -> Option<f64> {
         self.content.prediction_error

@@ -37,8 +37,8 @@ const READ_ME_KEY: &str = "potluck.read_me";
 /// What nobody should do with the rows of a published file, and what to do instead.
 pub const READ_ME: &str = "Do not regress on these rows. They are not people: they are random mixtures of people (with mixing = \"identity\" single people), with noise added, on scales of their own; mixed.age is not age. Plain least squares on them (lm in R, statsmodels, scikit-learn, regr_slope in SQL) gives wrong coefficients with small standard errors. Instead: potluck fit FILE --label COLUMN --json; potluck.LinearRegression in Python; or the address /fit of the hub that publishes the study.";
 
-/// Before the names of columns in files, so that nobody takes them for those of people. Files of 0.1
-/// do not have it.
+/// Before the names of columns in files, so that nobody takes them for those of people. Files of
+/// 0.1 do not have it.
 pub const MIXED: &str = "mixed.";
 
 /// Values in a row group, 8 MiB, unless its rows would be too few.

@@ -9,9 +9,9 @@ use crate::{Point, limits};
 
 /// The model as in its file, and beside it in words, so that every program says the same:
 /// the `headline`, `findings` as sentences under `heading`, `collinear` features as sentences, what
-/// each level is compared with (`references`), `marks` of coefficients and R² in a few words, `fault`
-/// where the fit is not sound, what the coefficients are (`estimated`), what values were cut to
-/// (`cut_to`), and `limits`.
+/// each level is compared with (`references`), `marks` of coefficients and R² in a few words,
+/// `fault` where the fit is not sound, what the coefficients are (`estimated`), what values were
+/// cut to (`cut_to`), and `limits`.
 pub fn described(model: &Model) -> Value {
     let point = |point: &Point| json!({ "title": point.title(), "text": point.to_string() });
     let said = |said: &Said| json!({ "kind": said.kind, "text": said.sentence.to_string(), "coefficients": said.coefficients });

@@ -134,8 +134,8 @@ impl<'a> Simulation<'a> {
         products
     }
 
-    /// The noised sums of every stage, party after party. Where everybody is everywhere, `look` sees
-    /// what is mixed, in batches: encoded rows of all parties side by side, and their width.
+    /// The noised sums of every stage, party after party. Where everybody is everywhere, `look`
+    /// sees what is mixed, in batches: encoded rows of all parties side by side, and their width.
     pub fn sums(
         &self,
         mut noise: impl FnMut(usize, &str) -> Box<dyn Noise>,

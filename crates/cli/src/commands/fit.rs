@@ -59,8 +59,8 @@ pub(super) fn interval(estimate: &Estimate) -> String {
     format!("[{}, {}]", number(estimate.low), number(estimate.high))
 }
 
-/// The regression for people: whether it is about the same people at all, the sentence to take home,
-/// what else speaks against it, then the numbers, then what they mean.
+/// The regression for people: whether it is about the same people at all, the sentence to take
+/// home, what else speaks against it, then the numbers, then what they mean.
 pub(super) fn to_text(model: &Model) -> String {
     let unit = model.label_unit.as_ref().map_or(String::new(), |unit| format!(" ({unit})"));
     let mut text = alarms(model);

@@ -59,8 +59,8 @@ pub(super) fn order(
     }
 }
 
-/// Releases a table whose rows come here: says what is promised, asks, and does it. A release that was
-/// drawn before needs no table.
+/// Releases a table whose rows come here: says what is promised, asks, and does it. A release that
+/// was drawn before needs no table.
 pub(super) fn release_table(
     order: Order,
     place: Option<Place<'_>>,

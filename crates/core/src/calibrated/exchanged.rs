@@ -96,8 +96,8 @@ fn in_steps(ball: Ball) -> Option<u32> {
     u32::try_from(squared).ok().filter(|norm| (1..=LARGEST_NORM).contains(norm))
 }
 
-/// The centre next to this one that puts the value of an absent level on a step, and with it that of
-/// a present one: levels are a whole number of steps apart.
+/// The centre next to this one that puts the value of an absent level on a step, and with it that
+/// of a present one: levels are a whole number of steps apart.
 fn on_a_step(absent: i32, centre: i32) -> i32 {
     absent - i32::from(nearest_step(absent - centre)) * STEP.cast_signed()
 }

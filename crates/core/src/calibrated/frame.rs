@@ -185,8 +185,8 @@ impl PartyPlan {
         self.layout.encoded_groups().iter().map(count).collect()
     }
 
-    /// A count as it is divided by: one that its noise hides says nothing, and would blow up what is
-    /// divided by it.
+    /// A count as it is divided by: one that its noise hides says nothing, and would blow up what
+    /// is divided by it.
     fn seen(&self, count: f64, sigma: f64) -> f64 {
         count.max(sigma.min(self.rows as f64)).max(1.0)
     }

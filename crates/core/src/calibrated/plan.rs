@@ -52,8 +52,8 @@ impl Plan {
     /// The plan for n = `rows` subjects whose columns every two of so many parties exchange.
     ///
     /// # Privacy
-    /// Three stages and all pairs of a party together are four shares, which sum to the whole: Lemma
-    /// X1, docs/PRIVACY.md#exchange, is about the fourth.
+    /// Three stages and all pairs of a party together are four shares, which sum to the whole:
+    /// Lemma X1, docs/PRIVACY.md#exchange, is about the fourth.
     pub fn exchanged(rows: u64, mu: Mu, parties: u16) -> Result<Self, CalibratedError> {
         let quarter = EXCHANGE_LOCAL_QUARTER;
         let shares = Shares::new(&[quarter, quarter, 2 * quarter, SHARES - 4 * quarter])?;

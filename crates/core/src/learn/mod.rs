@@ -13,10 +13,10 @@
 //! - [`ols`] ignores the noise: RMGM-OLS on `rmgm` releases, BGM-OLS on `dgm` releases.
 //! - [`debiased`] takes the known noise variance out: DGM-OLS on `dgm` releases.
 //!
-//! [`ols`] and [`debiased`] are from Wu et al., "Differentially Private Multi-Party Data Release for
-//! Linear Regression" (docs/LEARNERS.md#ols-and-debiased). They regress through the origin of the encoded
-//! units; [`Coefficients::to_original`] turns the weights into slopes and an intercept in the units
-//! the columns were declared in.
+//! [`ols`] and [`debiased`] are from Wu et al., "Differentially Private Multi-Party Data Release
+//! for Linear Regression" (docs/LEARNERS.md#ols-and-debiased). They regress through the origin of
+//! the encoded units; [`Coefficients::to_original`] turns the weights into slopes and an intercept
+//! in the units the columns were declared in.
 
 mod coefficients;
 mod correlation;

@@ -33,7 +33,8 @@ struct Found {
     error: f64,
     /// b·β/β·β of what is read.
     kept: f64,
-    /// Whether the interval of each coefficient holds the truth, for those whose intervals claim to.
+    /// Whether the interval of each coefficient holds the truth, for those whose intervals claim
+    /// to.
     held: Vec<Option<bool>>,
     half_widths: Vec<f64>,
     explained_held: bool,

@@ -1,9 +1,9 @@
 //! A witness beside the ledger: what it was charged with on this machine, in a file outside of it.
 //!
-//! A ledger that is restored from a backup, or copied and used twice, forgets charges and noise, and
-//! nothing in it can tell. So every charge, and every stage whose noise was drawn, is also written to
-//! a file in another folder, under a random identity of the ledger; before noise is drawn both are
-//! compared. Whoever restores both, or goes on at another machine, deceives it.
+//! A ledger that is restored from a backup, or copied and used twice, forgets charges and noise,
+//! and nothing in it can tell. So every charge, and every stage whose noise was drawn, is also
+//! written to a file in another folder, under a random identity of the ledger; before noise is
+//! drawn both are compared. Whoever restores both, or goes on at another machine, deceives it.
 
 use std::env;
 use std::fs::{self, OpenOptions};

@@ -414,8 +414,8 @@ impl Dialect {
     pub(super) fn fence(self) -> &'static str {
         match self {
             // Without it the planner would write each expression out wherever it is used, and
-            // compute it as often. OFFSET 0 would do so too, but then no step is computed by several
-            // processes.
+            // compute it as often. OFFSET 0 would do so too, but then no step is computed by
+            // several processes.
             Self::Postgres => "\n  OFFSET NULL",
             Self::DuckDb | Self::Spark => "",
         }

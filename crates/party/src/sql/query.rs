@@ -204,8 +204,8 @@ impl<'a> Writer<'a> {
         })
     }
 
-    /// The parts of the result beside the fingerprint; only the first stage counts what is lost, and
-    /// cells, if it has any.
+    /// The parts of the result beside the fingerprint; only the first stage counts what is lost,
+    /// and cells, if it has any.
     fn parts(&self, position: u32) -> Vec<&'static str> {
         let lost = (position == 0).then_some("lost");
         let cells = self.counted().next().map(|_| "cells");
@@ -453,8 +453,8 @@ impl<'a> Writer<'a> {
         columns
     }
 
-    /// Whether a number is there. NaN is larger than any number here, so this is false for it as for
-    /// infinities.
+    /// Whether a number is there. NaN is larger than any number here, so this is false for it as
+    /// for infinities.
     fn finite(&self, i: usize) -> String {
         let size = self.dialect.call("abs", &[&format!("x{i}")]);
         format!("{size} <= {}", self.dialect.double(f64::MAX))

@@ -179,7 +179,8 @@ struct Judged {
     /// What is explained of the label's variance: by what is between parties, and by moments.
     between: f64,
     local: f64,
-    /// Variance of `between`, with that of what is taken out because shared people differ from others.
+    /// Variance of `between`, with that of what is taken out because shared people differ from
+    /// others.
     variance: f64,
     /// Mean of the squared length of the weights.
     squares: f64,

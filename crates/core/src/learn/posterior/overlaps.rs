@@ -60,7 +60,8 @@ pub struct Overlap {
 pub enum OverlapConcern {
     /// The parties have hardly anybody in common: do their ids match?
     Nobody,
-    /// There is too much noise to tell whether they have anybody in common, and nothing is declared.
+    /// There is too much noise to tell whether they have anybody in common, and nothing is
+    /// declared.
     Unseen,
     /// The share is not what is declared.
     Undeclared,

@@ -76,8 +76,8 @@ impl Products {
     }
 
     /// How far H may go from what the label implies towards a singular matrix. Where noise is of
-    /// known size, it may go as near as the noise is large: the truth is a singular matrix where the
-    /// label follows from the features alone.
+    /// known size, it may go as near as the noise is large: the truth is a singular matrix where
+    /// the label follows from the features alone.
     pub(super) fn most_trusted(&self, white: &Whitened) -> f64 {
         if self.mixed.is_some() {
             return MOST_TRUSTED;
