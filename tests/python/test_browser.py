@@ -426,6 +426,8 @@ def test_the_explorer_by_keyboard_alone(world, browser):
     keyboard.type("pressure")
     expect(tab.page.get_by_role("heading", name="Regression of pressure")).to_be_visible()
     keyboard.press("Tab")
+    expect(tab.page.get_by_label("as", exact=True)).to_be_focused()
+    keyboard.press("Tab")
     expect(tab.page.get_by_label(re.compile("^age"))).to_be_focused()
     keyboard.press("Space")
     expect(tab.page.locator(".result table").first.locator("tbody tr")).to_have_count(2)
@@ -446,7 +448,7 @@ def fill(page, name):
     north.get_by_label("Unit").fill("years")
     south.get_by_label("Name of the party").fill("south")
     south.get_by_label("Name", exact=True).fill("smoker")
-    south.get_by_label("Values").select_option("levels")
+    south.get_by_label("Values", exact=True).select_option("levels")
     south.get_by_label("Levels").fill("no\nyes")
 
 

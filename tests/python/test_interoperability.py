@@ -86,7 +86,8 @@ def test_the_snippet_for_python_does_it_right(demo, snippets):
 
 def test_the_snippet_for_sql_does_it_right(demo, snippets):
     command, query = snippets["SQL (DuckDB)"]
-    run(demo, "sh", "-c", command)
+    # The demo has left a model of that name.
+    run(demo, "sh", "-c", f"{command} --force")
     rows = duckdb.sql(query.replace("model.json", str(demo / "model.json"))).fetchall()
     assert [row["value"]["estimate"] for (row,) in rows] == pytest.approx(coefficients(demo), rel=1e-12)
 

@@ -181,8 +181,12 @@ def save(rows, path):
 
 
 def sums_of(rows, columns):
-    """The sums of a result, by row of the mixing. Rows, two check sums and refused values of each column precede them."""
-    return {number: value.split(" ")[3 + columns :] for part, number, value in rows if part == "sums"}
+    """The sums of a result, by row of the mixing. Rows, two check sums and refused values of each column precede them.
+    Beside them the cells of histograms that hold values, by place of the column and cell."""
+    sums = {number: value.split(" ")[3 + columns :] for part, number, value in rows if part == "sums"}
+    cells = {divmod(number, 1024): value.split(" ")[0] for part, number, value in rows if part == "cells"}
+    found = {(place, at - 1): count for (place, at), count in cells.items() if at > 0}
+    return sums | ({"cells": found} if found else {})
 
 
 def audited(folder, stage, *more):
@@ -191,17 +195,22 @@ def audited(folder, stage, *more):
         *["sums", "study.toml", "--party", "north", "--data", "people.parquet", "--state", "audit", "--force", *more],
         folder=folder,
     )
-    sums = {}
+    sums, cells, places = {}, {}, []
     with open(folder / "audit" / f"north.{stage}.sums.csv", newline="") as file:
         for line in csv.DictReader(file):
+            if line["row"].startswith("cell "):
+                places += [line["column"]] if line["column"] not in places else []
+                if line["sum"] != "0":
+                    cells[places.index(line["column"]), int(line["row"].removeprefix("cell "))] = line["sum"]
+                continue
             row = int(line["row"]) if stage == "mixed" else 0
             sums.setdefault(row, []).append(line["sum"])
-    return without_zeros(sums)
+    return without_zeros(sums) | ({"cells": cells} if cells else {})
 
 
 def without_zeros(sums):
     """Rows of the mixing that nobody is mixed to do not come back from an engine."""
-    return {row: values for row, values in sums.items() if set(values) != {"0"}}
+    return {row: values for row, values in sums.items() if row == "cells" or set(values) != {"0"}}
 
 
 @pytest.mark.parametrize(("kind", "version"), [("text", 1), ("integer", 1), ("integer", 2)])

