@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use potluck_party::validation::{self, Levels, Validation};
 use potluck_party::{Reading, Resources, entropy, ids};
 use potluck_release::files::{Audience, Existing, write_file};
-use potluck_release::forecast::{Asked, USUAL_EFFECT};
+use potluck_release::forecast::Asked;
 use potluck_release::study::{self, Definition, Domain, Missing, Unsealed};
 use potluck_release::{AnyStudy, Error as ReleaseError, Plan};
 use potluck_simulation::{Rehearsal, Wanted};
@@ -519,7 +519,7 @@ impl Study {
     /// feature. `overlap` guesses which share of the smaller one's people any two parties have in
     /// common, from 0 to 1; without it, the study's own declaration counts, and all people where
     /// there is none.
-    #[pyo3(signature = (*, label=None, effect=USUAL_EFFECT, overlap=None))]
+    #[pyo3(signature = (*, label=None, effect=0.1, overlap=None))]
     fn plan<'py>(
         &self,
         py: Python<'py>,
