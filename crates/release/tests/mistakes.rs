@@ -113,7 +113,7 @@ fn what_is_missing_is_said_once_and_what_follows_from_a_mistake_is_not_said() {
         said(&[("rows = 1000", "Rows = 1000"), ("method = \"rmgm\"", "method = \"dgmm\""), ("hi = 200", "")]),
         [
             "5 study.Rows: is not a key that belongs here; did you mean rows?",
-            "7 study.method: is \"dgmm\"; write \"calibrated\" or \"rmgm\" or \"dgm\"",
+            "7 study.method: is \"dgmm\"; write \"calibrated\" or \"rmgm\" or \"dgm\" or \"exchange\"",
             "33 party \"south\", column \"pressure\": needs public bounds lo and hi, or public levels; choose them from what is known without looking at the data",
         ]
     );

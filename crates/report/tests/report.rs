@@ -847,8 +847,8 @@ fn the_parts_of_a_bar_fill_it() {
             correlations: 0.7,
             sampling: 0.02,
             clipping: 0.03,
-            people: 0.04,
-            approximation: 0.01,
+            people: 0.05,
+            approximation: 0.0,
         }),
         Some(Parts {
             privacy: f64::NAN,
